@@ -1,0 +1,1 @@
+"""Configuration: the schema (`schema`), composing it from files and overrides (`load`), and checking it (`check`)."""
