@@ -1,0 +1,142 @@
+"""What did the response finally answer, and where? Hand-written scans, linear in the length of the response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """`answer` is None when nothing was answered; `source` is the rule that found it; `reason` says why not."""
+
+    answer: str | None
+    source: str
+    reason: str
+
+
+_BOX_COMMANDS = ("\\boxed", "\\fbox")
+_CLOSE_THINK = "</think>"
+_OPEN_THINK = "<think>"
+_TAIL_CHARS = 4000
+"""The unboxed rules look at the end of the response only: an answer stands there or nowhere."""
+
+
+def final_part(output: str) -> str | None:
+    """The text after the last `</think>`; None when thinking was opened and never closed."""
+    close = output.rfind(_CLOSE_THINK)
+    rest = output[close + len(_CLOSE_THINK) :] if close >= 0 else output
+    return None if _OPEN_THINK in rest else rest
+
+
+def closing_brace(text: str, start: int) -> int:
+    """The index of the brace that closes the one at `start`, or -1. Escaped braces do not count."""
+    depth = 0
+    index = start
+    while index < len(text):
+        character = text[index]
+        if character == "\\":
+            index += 2
+            continue
+        if character == "{":
+            depth += 1
+        elif character == "}":
+            depth -= 1
+            if depth == 0:
+                return index
+        index += 1
+    return -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    start: int
+    end: int
+    content: str
+
+
+def _box_at(text: str, command: int) -> _Box | None:
+    """The box whose command starts at `command`; `\\boxed 7` takes one token as TeX does."""
+    start = command + (len("\\boxed") if text.startswith("\\boxed", command) else len("\\fbox"))
+    while start < len(text) and text[start] in " \t\n":
+        start += 1
+    if start == len(text):
+        return None
+    if text[start] == "{":
+        end = closing_brace(text, start)
+        return _Box(command, end + 1, text[start + 1 : end]) if end >= 0 else None
+    end = start
+    while end < len(text) and text[end].isalnum():
+        end += 1
+    return _Box(command, end, text[start:end]) if end > start else None
+
+
+def _last_boxes(text: str, most: int = 8, attempts: int = 64) -> list[_Box]:
+    """Up to `most` non-empty closed outermost boxes, last first. Unclosed ones are passed over, `attempts` at most."""
+    found: list[_Box] = []
+    position = len(text)
+    scanned = 0
+    while len(found) < most and scanned < attempts:
+        command = max(text.rfind(name, 0, position) for name in _BOX_COMMANDS)
+        if command < 0:
+            break
+        position = command
+        scanned += 1
+        box = _box_at(text, command)
+        if box is None:
+            continue
+        if found and box.end >= found[-1].end:
+            # An outer box holds the one found before: the outer content is what was boxed.
+            found[-1] = box
+        elif box.content.strip():
+            found.append(box)
+    return found
+
+
+def _joins(between: str) -> bool:
+    words = between.replace("$", " ").replace("\\text", " ").replace("{", " ").replace("}", " ").lower().split()
+    return words == ["or"] or (not words and between.strip() == "")
+
+
+def from_box(text: str) -> Extraction | None:
+    """The last balanced box. Boxes side by side or joined by "or" with different contents are no answer."""
+    boxes = _last_boxes(text)
+    if not boxes:
+        return None
+    last = boxes[0]
+    following = last
+    for box in boxes[1:]:
+        if not _joins(text[box.end : following.start]):
+            break
+        if box.content.strip() != last.content.strip():
+            return Extraction(None, "boxed", "two different final boxes: no single answer was given")
+        following = box
+    content = last.content
+    while True:
+        inner = content.strip()
+        nested = next((_box_at(inner, 0) for name in _BOX_COMMANDS if inner.startswith(name)), None)
+        if nested is None or nested.end != len(inner):
+            return Extraction(inner, "boxed", "the last closed box")
+        content = nested.content
+
+
+_RULES: dict[str, Callable[[str], Extraction | None]] = {"boxed": from_box}
+
+
+def extract(output: str, rules: Sequence[str], *, truncated: bool = False) -> Extraction:
+    """Find the final answer of a response by the first of `rules` that finds one.
+
+    A response cut off by the length limit is searched for a closed box only: what stands at the end of an unfinished
+    text is not what it finally answers.
+    """
+    text = final_part(output)
+    if text is None:
+        return Extraction(None, "think", "the thinking was never closed: nothing was answered")
+    for rule in rules:
+        if truncated and rule != "boxed":
+            continue
+        found = _RULES[rule](text)
+        if found is not None:
+            return found
+    where = "no closed, non-empty \\boxed{}" if list(rules) == ["boxed"] else "nothing that reads as a final answer"
+    return Extraction(None, "none", f"{where} in the {'truncated ' if truncated else ''}response")
