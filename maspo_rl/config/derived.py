@@ -1,0 +1,38 @@
+"""What follows from several keys at once; everybody who needs it takes it from here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from maspo_rl.config.data import DataConfig
+from maspo_rl.config.load import load_data
+from maspo_rl.config.schema import Config
+
+
+def run_directory(config: Config) -> Path:
+    """`<run.dir>/<run.name>`."""
+    return Path(config.run.dir) / (config.run.name or "")
+
+
+def evaluation_data(config: Config) -> DataConfig:
+    """The data set whose problems the run is evaluated on."""
+    return config.data if config.eval.data is None else load_data(config.eval.data)
+
+
+def context_tokens(config: Config) -> int:
+    """Prompt and response tokens that an engine must hold: `rollout.max_context`, or what the longest request needs."""
+    if config.rollout.max_context is not None:
+        return config.rollout.max_context
+    training = config.data.max_prompt_tokens + config.rollout.max_new_tokens
+    evaluation = evaluation_data(config).max_prompt_tokens + evaluation_tokens(config)
+    return max(training, evaluation)
+
+
+def evaluation_tokens(config: Config) -> int:
+    """Most response tokens in evaluation."""
+    return config.eval.max_new_tokens or config.rollout.max_new_tokens
+
+
+def batch_sequences(config: Config) -> int:
+    """Responses of one step: prompts_per_step x samples_per_prompt."""
+    return config.trainer.prompts_per_step * config.rollout.samples_per_prompt
