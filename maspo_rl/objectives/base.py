@@ -1,0 +1,103 @@
+"""What an objective is: a frozen dataclass of hyper-parameters that turns a batch of tokens into a loss per token.
+
+Symbols used by all objectives: q = exp(old_logprob), r = exp(logprob - old_logprob), A = advantage, sg[x] = x without
+gradient. Losses are minimised. The gradient weight of a token is w = -(d loss / d logprob) / A: 1 for plain policy
+gradient, r for unclipped importance sampling.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from maspo_rl.registry import require
+from maspo_rl.types import Reduce, TokenBatch
+
+Metric = Tensor | tuple[Tensor, Tensor]
+"""Values[N], averaged over all tokens of the step, or (values, weights), averaged with the weights (a mask[N], or one
+value and its weight); the maximum is taken where the name ends in `_max`. Detached."""
+
+LOG_RATIO_BOUND = 20.0
+"""Log-ratios are clamped to +-20 before exp (verl core_algos.py): e^20 = 4.85e8 stays finite in float32 under every
+power and product used here, and a token beyond the bound has no gradient."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLoss:
+    """`loss[N]` per token before aggregation; `ratio[N]`, detached, the importance ratio that the objective acts on
+    (a token's own, or its sequence's); `metrics` by name."""
+
+    loss: Tensor
+    ratio: Tensor
+    metrics: dict[str, Metric]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective(ABC):
+    """Base of all objectives. A subclass is one file with one method, `surrogate`.
+
+    `dual_clip` c (Ye et al. 2020): a token with A < 0 and ratio > c has the constant loss -c A and no gradient.
+    """
+
+    needs_step: ClassVar[bool] = False
+    """`observe` must see the whole optimiser step before its first micro-batch."""
+    observes_live: ClassVar[bool] = False
+    """`observe` uses live log-probabilities; otherwise `logprob` of its batch may repeat `old_logprob`."""
+    per_sequence: ClassVar[bool] = False
+    """The loss is one number a sequence, repeated on each of its tokens; made for seq-mean-token-mean."""
+
+    dual_clip: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.dual_clip is not None:
+            require(self.dual_clip > 1, "dual_clip", self.dual_clip, "must be above 1, or null")
+
+    @property
+    def needs_entropy(self) -> bool:
+        """`TokenBatch.entropy` must be given."""
+        return False
+
+    @abstractmethod
+    def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
+        """The objective's own loss, before dual clip."""
+
+    def token_loss(self, batch: TokenBatch, step: Any = None) -> TokenLoss:
+        """Loss per token [N] before aggregation. `step` is what `observe` returned for this optimiser step."""
+        result = self.surrogate(batch, step)
+        loss = result.loss
+        if self.dual_clip is not None:
+            beyond = (batch.advantage < 0) & (result.ratio > self.dual_clip)
+            loss = torch.where(beyond, -self.dual_clip * batch.advantage, loss)
+        return TokenLoss(loss, result.ratio, result.metrics | {"policy/ratio_max": result.ratio})
+
+    def observe(self, batch: TokenBatch, reduce: Reduce) -> Any:
+        """Statistics over the whole optimiser step, the same on every rank; called when `needs_step`.
+
+        `batch` holds all tokens of this rank's part of the step, without gradient.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has needs_step, but no observe")
+
+    def state_dict(self) -> dict[str, Any]:
+        """State across steps, for the checkpoint."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take back what `state_dict` gave. Raises ValueError for state that is not this objective's."""
+        if state:
+            raise ValueError(f"{type(self).__name__} keeps no state, but the checkpoint has {sorted(state)}")
+
+
+def token_ratio(batch: TokenBatch) -> Tensor:
+    """r[N] = exp(clamp(logprob - old_logprob, -20, 20))."""
+    return (batch.logprob - batch.old_logprob).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND).exp()
+
+
+def entropy_of(batch: TokenBatch) -> Tensor:
+    """The entropies [N]. Raises ValueError if the batch has none."""
+    if batch.entropy is None:
+        raise ValueError("TokenBatch.entropy is None: compute it where needs_entropy is true")
+    return batch.entropy

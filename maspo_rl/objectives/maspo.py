@@ -1,0 +1,86 @@
+"""MASPO: soft gates shaped by probability mass and advantage (Fu et al. 2026, arXiv 2602.17550)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from maspo_rl.objectives.base import Objective, TokenLoss, token_ratio
+from maspo_rl.registry import require
+from maspo_rl.types import TokenBatch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maspo(Objective):
+    """loss = -A sg[F] r, so w = F r.
+
+    F = exp(-(r-1)^2 / (2 sigma^2)) where A > 0 and r > 1, or A < 0 and r < 1; else 1
+    sigma = mass * risk
+    mass = sigma_base / q^alpha, clamped to [sigma_base, sigma_high]
+    risk = 1 + beta_positive A for A > 0, 1 / (1 - beta_negative A) for A < 0, clamped to [risk_low, risk_high]
+
+    The clamps are those of the released code (FlyTune/MASPO-RL core_algos.py); `clamps=False` is the paper's formula.
+    Ablations: `gate="hard"` puts PPO's clip at 1 +- epsilon in the gate's place, `mass=False` sets mass = sigma_base,
+    `risk=False` sets risk = 1. The side that is not gated is unbounded (A < 0, r > 1): watch policy/ratio_max;
+    `dual_clip` bounds it and is off as in the paper.
+    """
+
+    alpha: float = 0.3
+    sigma_base: float = 1.0
+    sigma_high: float = 10.0
+    beta_positive: float = 0.03
+    beta_negative: float = 0.03
+    risk_low: float = 0.1
+    risk_high: float = 10.0
+    clamps: bool = True
+    gate: Literal["soft", "hard"] = "soft"
+    mass: bool = True
+    risk: bool = True
+    epsilon_low: float = 0.2
+    epsilon_high: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.alpha >= 0, "alpha", self.alpha, "must be at least 0")
+        require(self.sigma_base > 0, "sigma_base", self.sigma_base, "must be above 0")
+        require(self.sigma_high >= self.sigma_base, "sigma_high", self.sigma_high, "must be at least sigma_base")
+        require(self.beta_positive >= 0, "beta_positive", self.beta_positive, "must be at least 0")
+        require(self.beta_negative >= 0, "beta_negative", self.beta_negative, "must be at least 0")
+        require(0 < self.risk_low <= 1, "risk_low", self.risk_low, "must be in (0, 1]")
+        require(self.risk_high >= 1, "risk_high", self.risk_high, "must be at least 1")
+        require(self.epsilon_low >= 0, "epsilon_low", self.epsilon_low, "must be at least 0")
+        require(self.epsilon_high >= 0, "epsilon_high", self.epsilon_high, "must be at least 0")
+
+    def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
+        ratio = token_ratio(batch)
+        with torch.no_grad():
+            excess = ratio - 1
+            gated = (excess * batch.advantage) > 0
+            gate = self._hard_gate(excess) if self.gate == "hard" else self._soft_gate(excess, batch)
+            gate = torch.where(gated, gate, 1.0)
+        loss = -(batch.advantage * gate) * ratio
+        return TokenLoss(loss, ratio.detach(), {"policy/gate_mean": (gate, gated)})
+
+    def _hard_gate(self, excess: Tensor) -> Tensor:
+        return ((excess <= self.epsilon_high) & (excess >= -self.epsilon_low)).to(excess.dtype)
+
+    def _soft_gate(self, excess: Tensor, batch: TokenBatch) -> Tensor:
+        sigma = self._mass(batch.old_logprob) * self._risk(batch.advantage)
+        return (-0.5 * (excess / sigma).square()).exp()
+
+    def _mass(self, old_logprob: Tensor) -> Tensor | float:
+        if not self.mass:
+            return self.sigma_base
+        mass = self.sigma_base * (-self.alpha * old_logprob).exp()
+        return mass.clamp(self.sigma_base, self.sigma_high) if self.clamps else mass
+
+    def _risk(self, advantage: Tensor) -> Tensor | float:
+        if not self.risk:
+            return 1.0
+        beta = torch.where(advantage > 0, self.beta_positive, self.beta_negative)
+        growth = 1 + beta * advantage.abs()
+        risk = torch.where(advantage > 0, growth, 1 / growth)
+        return risk.clamp(self.risk_low, self.risk_high) if self.clamps else risk

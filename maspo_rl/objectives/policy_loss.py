@@ -1,0 +1,120 @@
+"""An objective with everything an algorithm puts around it: one object that the learner drives.
+
+policy = build_policy_loss(config.algorithm)            # of compose.py
+for part in policy.passes:                              # one, except for Lopti
+    for each optimiser step:
+        step = part.observe(step_batch, reduce) if part.needs_step else None
+        for each micro-batch:
+            result = part(batch, step)
+            result.loss.backward()                      # gradients add up to those of the whole step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from maspo_rl.objectives.aggregation import token_weights
+from maspo_rl.objectives.base import Metric, Objective, entropy_of
+from maspo_rl.objectives.diagnostics import diagnose
+from maspo_rl.objectives.penalties import AdaptiveEntropy, EntropyBonus, Kl
+from maspo_rl.objectives.reshaping import Selection
+from maspo_rl.types import Reduce, TokenBatch
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatchLoss:
+    """`loss`: a scalar to call backward on, this micro-batch's part of the step's loss. `metrics`: see base.Metric."""
+
+    loss: Tensor
+    metrics: dict[str, Metric]
+
+
+@dataclass(frozen=True, slots=True)
+class StepStatistics:
+    """What `observe` found out about an optimiser step: the objective's part, and the entropy bonus's coefficient."""
+
+    objective: Any
+    entropy_coefficient: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyLoss:
+    """An objective, transforms of its advantages, penalties and aggregation. Made by `build_policy_loss`.
+
+    What the learner must do for it: `needs_entropy` and `needs_reference`: give `entropy` (with gradient) and
+    `reference_logprob` in each TokenBatch; `needs_step`: call `observe` before the first micro-batch of each optimiser
+    step; `observes_live`: give it live log-probabilities and entropies (otherwise `logprob` may repeat `old_logprob`).
+    """
+
+    objective: Objective
+    mode: str
+    constant: float | None
+    transforms: tuple[Callable[[TokenBatch], Tensor], ...]
+    kl: Kl | None
+    entropy_bonus: EntropyBonus | AdaptiveEntropy | None
+    needs_entropy: bool
+    needs_reference: bool
+    needs_step: bool
+    observes_live: bool
+    selections: tuple[Selection, ...]
+    selection: Selection | None = None
+
+    @property
+    def passes(self) -> tuple[PolicyLoss, ...]:
+        """The losses to go over the rollout batch with, one after the other; they share their state."""
+        return tuple(replace(self, selection=selection) for selection in self.selections) or (self,)
+
+    def observe(self, batch: TokenBatch, reduce: Reduce) -> StepStatistics:
+        """Statistics of an optimiser step; `batch` holds all this rank's tokens of it, without gradient."""
+        coefficient = self.entropy_bonus.observe(batch, reduce) if self.entropy_bonus else 0.0
+        observed = self.objective.observe(self._reshape(batch), reduce) if self.objective.needs_step else None
+        return StepStatistics(observed, coefficient)
+
+    def __call__(self, batch: TokenBatch, step: StepStatistics | None = None) -> MicroBatchLoss:
+        """Loss and metrics of a micro-batch. The objective's gradient by `logprob` is taken here, so that the metrics
+        show it, and handed on with the loss."""
+        if step is None and self.needs_step:
+            raise RuntimeError("the statistics of this optimiser step are missing: call observe first")
+        with torch.enable_grad():
+            leaf = batch.logprob.detach().requires_grad_()
+            reshaped = self._reshape(replace(batch, logprob=leaf))
+            result = self.objective.token_loss(reshaped, step.objective if step else None)
+            token_loss = self._select(batch, result.loss)
+            (slope,) = torch.autograd.grad(token_loss.sum(), leaf)
+        weights = token_weights(batch.sequence, batch.totals, self.mode, self.constant, token_loss.dtype)
+        carrier = (weights * slope * batch.logprob).sum()
+        loss = (weights * token_loss.detach()).sum() + (carrier - carrier.detach())
+        metrics = result.metrics | diagnose(reshaped, result.ratio, slope, weights)
+        if self.entropy_bonus is not None:
+            coefficient = step.entropy_coefficient if step else self.entropy_bonus.coefficient
+            loss = loss - (weights * self._select(batch, coefficient * entropy_of(batch))).sum()
+            metrics["policy/entropy_coefficient"] = torch.full_like(slope, coefficient)
+        if self.kl is not None:
+            kl = self.kl.estimate(batch)
+            loss = loss + (weights * self._select(batch, self.kl.coefficient * kl)).sum()
+            metrics["policy/reference_kl"] = kl.detach()
+        return MicroBatchLoss(loss, metrics)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State across steps, for the checkpoint; shared by all passes."""
+        entropy_bonus = self.entropy_bonus.state_dict() if self.entropy_bonus else {}
+        return {"objective": self.objective.state_dict(), "entropy_bonus": entropy_bonus}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take back what `state_dict` gave."""
+        self.objective.load_state_dict(state["objective"])
+        if self.entropy_bonus is not None:
+            self.entropy_bonus.load_state_dict(state["entropy_bonus"])
+
+    def _reshape(self, batch: TokenBatch) -> TokenBatch:
+        for transform in self.transforms:
+            batch = replace(batch, advantage=transform(batch))
+        return replace(batch, advantage=self._select(batch, batch.advantage))
+
+    def _select(self, batch: TokenBatch, values: Tensor) -> Tensor:
+        return values if self.selection is None else torch.where(self.selection(batch), values, 0.0)
