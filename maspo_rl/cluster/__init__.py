@@ -1,0 +1,15 @@
+"""Ray's start and end, where actors lie, and the deadline that every wait on them has."""
+
+from maspo_rl.cluster.deadline import ActorFailure, DeadlineError, wait_for
+from maspo_rl.cluster.placement import EnginePlace, actor_environment, engine_places
+from maspo_rl.cluster.session import ray_session
+
+__all__ = [
+    "ActorFailure",
+    "DeadlineError",
+    "EnginePlace",
+    "actor_environment",
+    "engine_places",
+    "ray_session",
+    "wait_for",
+]

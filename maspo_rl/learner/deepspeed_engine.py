@@ -1,0 +1,105 @@
+"""DeepSpeed around the policy: process group, configuration, engine."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from maspo_rl.config.schema import LearnerConfig, OptimizerConfig
+from maspo_rl.learner.optimizer import FiniteAdamW
+from maspo_rl.learner.policy import Policy
+
+
+def join_process_group(rank: int, ranks: int, address: str, port: int, *, on_gpu: bool, timeout_s: float) -> None:
+    """Joins the learners' process group: NCCL on GPUs, gloo on CPUs."""
+    os.environ |= {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_RANK": "0",
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+    }
+    if not on_gpu:
+        os.environ["DS_ACCELERATOR"] = "cpu"
+    import deepspeed  # noqa: PLC0415 - chooses its accelerator when imported
+
+    # DeepSpeed's own shared-memory collectives cost half a minute of compiling at the first start, wait by spinning
+    # and leave segments behind when a rank is killed; gloo does neither.
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    deepspeed.init_distributed(
+        "nccl" if on_gpu else "gloo", timeout=timedelta(seconds=timeout_s), auto_mpi_discovery=False, verbose=False
+    )
+
+
+def load_model(
+    path: str, revision: str | None, dtype: torch.dtype, attention: str, learner: LearnerConfig, *, trained: bool
+) -> Any:
+    """The transformers model; under ZeRO-3 already split over the ranks while it loads."""
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415
+
+    split = None
+    if learner.zero_stage == 3 and trained:
+        from transformers.integrations import HfDeepSpeedConfig  # noqa: PLC0415
+
+        split = HfDeepSpeedConfig(deepspeed_config(learner, dtype))
+    model = AutoModelForCausalLM.from_pretrained(
+        path,
+        revision=revision,
+        dtype=dtype,
+        attn_implementation="sdpa" if attention == "auto" else attention,
+    )
+    del split
+    if learner.gradient_checkpointing and trained:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    return model
+
+
+def deepspeed_config(learner: LearnerConfig, dtype: torch.dtype) -> dict[str, Any]:
+    """DeepSpeed's configuration. Batch sizes are nominal: micro-batches, clipping and loss scale are ours."""
+    zero: dict[str, Any] = {
+        "stage": learner.zero_stage,
+        "overlap_comm": False,
+        # One optimiser call per update, so that the norm that is checked is the whole norm.
+        "sub_group_size": int(1e15),
+        "stage3_param_persistence_threshold": 100_000,
+    }
+    if learner.offload_optimizer:
+        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": torch.cuda.is_available()}
+    if learner.offload_parameters:
+        zero["offload_param"] = {"device": "cpu", "pin_memory": torch.cuda.is_available()}
+    return {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": 1,
+        "gradient_clipping": 0.0,
+        "zero_optimization": zero,
+        "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+        "bf16": {"enabled": dtype is torch.bfloat16, "check_grad_overflow": False},
+        "steps_per_print": 10**9,
+        "wall_clock_breakdown": False,
+    }
+
+
+def start_engine(
+    policy: Policy, learner: LearnerConfig, optimizer: OptimizerConfig, dtype: torch.dtype
+) -> tuple[Any, FiniteAdamW]:
+    """The DeepSpeed engine over `policy`, and the optimiser inside it."""
+    import deepspeed  # noqa: PLC0415
+
+    # Without ZeRO in float32 every rank holds whole gradients; everywhere else DeepSpeed hands out shares.
+    shares = learner.zero_stage > 0 or dtype is torch.bfloat16
+
+    def sum_squares(squares: Tensor) -> Tensor:
+        if shares:
+            torch.distributed.all_reduce(squares)
+        return squares
+
+    adamw = FiniteAdamW([p for p in policy.parameters() if p.requires_grad], optimizer, sum_squares)
+    engine, _, _, _ = deepspeed.initialize(
+        model=policy, optimizer=adamw, config=deepspeed_config(learner, dtype), dist_init_required=False
+    )
+    return engine, adamw

@@ -1,0 +1,72 @@
+"""All learner ranks of a run, as one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from maspo_rl.cluster import actor_environment, wait_for
+from maspo_rl.config.schema import Config
+from maspo_rl.learner.batch import SequenceBatch
+from maspo_rl.learner.rank import LearnerRank, LearnerSettings
+
+
+class LearnerGroup:
+    """Starts the ranks and drives them through the same calls at the same time."""
+
+    def __init__(self, config: Config, settings: LearnerSettings, logs: Path) -> None:
+        self._timeout_s = config.learner.timeout_s
+        ranks = config.learner.ranks
+        threads = config.learner.threads or max(1, (os.cpu_count() or 1) // ranks)
+        environment = actor_environment(config.cluster, threads)
+        actor = ray.remote(LearnerRank)
+        gpus = 1 if settings.on_gpu else 0
+        self._actors: list[Any] = [
+            actor.options(
+                name=f"learner_{rank}",
+                num_cpus=gpus,
+                num_gpus=gpus,
+                runtime_env={"env_vars": environment},
+                max_restarts=0,
+            ).remote(settings, rank, threads, logs / f"learner_{rank}.log")
+            for rank in range(ranks)
+        ]
+        self._places = self._all("place")
+        *_, address, port = self._places[0]
+        self._started = [rank.start.remote(address, port) for rank in self._actors]
+
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """(node id, device id) of each rank."""
+        return [(node, device) for node, device, _, _ in self._places]
+
+    def wait_until_ready(self) -> list[int]:
+        """Process ids of the ranks, once all stand."""
+        return list(wait_for(self._started, seconds=self._timeout_s, who="learner ranks", what="start"))
+
+    def connect(self, backend: str, engines: list[Any], tensor_parallel: int) -> None:
+        """Opens the weight transfer from the ranks to the engines."""
+        self._all("connect", backend, engines, tensor_parallel, self._timeout_s)
+
+    def send_weights(self) -> str:
+        """Sends the present weights to every engine; the digest of what was sent."""
+        return str(self._all("send_weights")[0])
+
+    def step(self, batch: SequenceBatch) -> dict[str, float]:
+        """All updates on one rollout batch; rank 0's metrics, which are those of all ranks."""
+        return dict(self._all("step", ray.put(batch))[0])
+
+    def save(self, directory: Path) -> None:
+        """Every rank writes its share of a checkpoint into `directory`."""
+        self._all("save", directory)
+
+    def load(self, directory: Path) -> None:
+        """Every rank takes its share back from `directory`."""
+        self._all("load", directory)
+
+    def _all(self, what: str, *arguments: Any) -> list[Any]:
+        references = [getattr(rank, what).remote(*arguments) for rank in self._actors]
+        return list(wait_for(references, seconds=self._timeout_s, who="learner ranks", what=what))

@@ -1,0 +1,314 @@
+"""One learner rank: an actor around a DeepSpeed engine."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+import torch
+from torch import Tensor
+
+from maspo_rl.cluster.process import redirect_output
+from maspo_rl.config.schema import AlgorithmConfig, LearnerConfig, OptimizerConfig
+from maspo_rl.learner import checkpoint
+from maspo_rl.learner.batch import SequenceBatch, Update, plan_updates
+from maspo_rl.learner.deepspeed_engine import join_process_group, load_model, start_engine
+from maspo_rl.learner.micro_batch import MicroBatch, collate
+from maspo_rl.learner.optimizer import learning_rate
+from maspo_rl.learner.policy import Policy
+from maspo_rl.learner.statistics import Statistics
+from maspo_rl.objectives.compose import PolicyLoss, build_policy_loss
+from maspo_rl.types import Reduce, TokenBatch
+
+
+class LogprobMismatch(RuntimeError):
+    """Engine and learner disagree about the log-probs of the tokens that were sampled."""
+
+
+class NonFiniteUpdate(RuntimeError):
+    """No update of a step could be applied: every loss or gradient was NaN or infinite."""
+
+
+@dataclass(frozen=True)
+class LearnerSettings:
+    """Everything a rank needs to start, resolved on the driver. `total_updates` is the schedule's length."""
+
+    model: str
+    revision: str | None
+    dtype: str
+    attention: str
+    temperature: float
+    pad_token_id: int
+    updates_per_step: int
+    total_updates: int
+    max_logprob_gap: float
+    algorithm: AlgorithmConfig
+    learner: LearnerConfig
+    optimizer: OptimizerConfig
+    on_gpu: bool
+
+
+class LearnerRank:
+    """Owns one share of the policy's training state. All ranks run the same calls in the same order."""
+
+    def __init__(self, settings: LearnerSettings, rank: int, threads: int, log: Path) -> None:
+        redirect_output(log)
+        self._settings = settings
+        self._rank = rank
+        self._ranks = settings.learner.ranks
+        if not settings.on_gpu:
+            torch.set_num_threads(threads)
+
+    def place(self) -> tuple[str, str, str, int]:
+        """(node id, device id or "", address, a free port): what the others need to find this rank."""
+        devices = ray.get_runtime_context().get_accelerator_ids().get("GPU", [])
+        with socket.socket() as probe:
+            probe.bind(("", 0))
+            port = int(probe.getsockname()[1])
+        node = ray.get_runtime_context().get_node_id()
+        return node, ",".join(devices), ray.util.get_node_ip_address(), port
+
+    def start(self, address: str, port: int) -> int:
+        """Joins the group at rank 0's address, loads the policy, starts DeepSpeed; returns the process id."""
+        settings, learner = self._settings, self._settings.learner
+        join_process_group(
+            self._rank, self._ranks, address, port, on_gpu=settings.on_gpu, timeout_s=learner.timeout_s
+        )
+        dtype = getattr(torch, settings.dtype)
+        self._device = torch.device("cuda", 0) if settings.on_gpu else torch.device("cpu")
+        self._model = load_model(
+            settings.model, settings.revision, dtype, settings.attention, learner, trained=True
+        )
+        self._engine, self._optimizer = start_engine(
+            Policy(self._model, settings.temperature), learner, settings.optimizer, dtype
+        )
+        # Dropout has no place in a ratio of two passes over the same tokens; no RLVR model trains with it.
+        self._engine.eval()
+        self._loss = build_policy_loss(settings.algorithm)
+        self._reference: Policy | None = None
+        if self._loss.needs_reference:
+            model = load_model(settings.model, settings.revision, dtype, settings.attention, learner, trained=False)
+            self._reference = Policy(model.to(self._device), settings.temperature).eval().requires_grad_(False)
+        self._updates = 0
+        return os.getpid()
+
+    def connect(self, backend: str, engines: list[Any], tensor_parallel: int, timeout_s: float) -> None:
+        """Opens the weight transfer to the engines."""
+        from maspo_rl.weights.sender import WeightSender  # noqa: PLC0415 - imports vLLM
+
+        self._sender = WeightSender(
+            self._model,
+            rank=self._rank,
+            backend=backend,
+            engines=engines,
+            tensor_parallel=tensor_parallel,
+            timeout_s=timeout_s,
+        )
+
+    def send_weights(self) -> str:
+        """Sends the present weights to every engine; the digest of what was sent."""
+        return self._sender.send()
+
+    def step(self, batch: SequenceBatch) -> dict[str, float]:
+        """All updates on one rollout batch, with `old_logprob` computed once; metrics over all ranks.
+
+        Raises:
+            LogprobMismatch: before any update, when the engine's log-probs are not the learner's.
+            NonFiniteUpdate: when no update could be applied.
+        """
+        settings = self._settings
+        started = time.perf_counter()
+        plan = plan_updates(batch, settings.updates_per_step, self._ranks, settings.learner.micro_batch_tokens)
+        prepared = [
+            [collate(batch, rows, settings.pad_token_id, self._device) for rows in update.micro_batches[self._rank]]
+            for update in plan
+        ]
+        statistics = Statistics(self._device)
+        # With a single update the policy is still the old one while its loss is computed: one pass serves both.
+        old = None if len(plan) == 1 and self._loss.passes_once else self._old_logprobs(prepared, statistics)
+        references = self._reference_logprobs(prepared)
+        scored = time.perf_counter()
+        applied = 0
+        for index, (update, micro_batches) in enumerate(zip(plan, prepared, strict=True)):
+            for part in self._loss.passes:
+                applied += self._update(
+                    part, update, micro_batches, old[index] if old else None, references[index], statistics
+                )
+        metrics = statistics.reduced()
+        updates = len(plan) * len(self._loss.passes)
+        if not applied:
+            raise NonFiniteUpdate(f"none of the {updates} updates had a finite loss and gradient; weights are unchanged")
+        return metrics | {
+            "optim/updates": float(applied),
+            "optim/skipped": float(updates - applied),
+            "optim/lr": self._optimizer.param_groups[0]["lr"],
+            "time/old_logprob_s": scored - started,
+            "time/update_s": time.perf_counter() - scored,
+        }
+
+    def _old_logprobs(self, prepared: list[list[MicroBatch]], statistics: Statistics) -> list[list[Tensor]]:
+        with torch.no_grad():
+            old = [[self._forward(micro, entropy_gradient=False)[0] for micro in update] for update in prepared]
+        for micro_batches, logprobs in zip(prepared, old, strict=True):
+            for micro, logprob in zip(micro_batches, logprobs, strict=True):
+                _add_agreement(statistics, logprob, micro.rollout_logprob)
+        self._check_agreement(statistics)
+        return old
+
+    def _reference_logprobs(self, prepared: list[list[MicroBatch]]) -> list[list[Tensor | None]]:
+        if self._reference is None:
+            return [[None] * len(update) for update in prepared]
+        with torch.no_grad():
+            return [
+                [self._reference(micro.input_ids, micro.position, micro.target, False)[0] for micro in update]
+                for update in prepared
+            ]
+
+    def _update(
+        self,
+        part: PolicyLoss,
+        update: Update,
+        micro_batches: list[MicroBatch],
+        old: list[Tensor] | None,
+        references: list[Tensor | None],
+        statistics: Statistics,
+    ) -> bool:
+        """One optimiser update; whether it was applied."""
+        step = self._observe(part, update, micro_batches, old, references) if part.needs_step else None
+        total_loss = torch.zeros((), dtype=torch.float64, device=self._device)
+        for index, micro in enumerate(micro_batches):
+            self._engine.set_gradient_accumulation_boundary(index == len(micro_batches) - 1)
+            logprob, entropy = self._forward(micro, entropy_gradient=part.needs_entropy_gradient)
+            if old is None:
+                _add_agreement(statistics, logprob.detach(), micro.rollout_logprob)
+            tokens = _token_batch(
+                micro, update, logprob, logprob.detach() if old is None else old[index], references[index], entropy
+            )
+            result = part(tokens, step)
+            # DeepSpeed averages over ranks; our losses already sum to the step's.
+            self._engine.backward(result.loss * self._ranks, scale_wrt_gas=False)
+            total_loss += result.loss.detach()
+            statistics.add("policy/entropy", entropy.detach())
+            for name, metric in result.metrics.items():
+                statistics.add(name, *(metric if isinstance(metric, tuple) else (metric,)))
+        if old is None:
+            self._check_agreement(statistics)
+        torch.distributed.all_reduce(total_loss)
+        self._optimizer.refuse = not math.isfinite(total_loss.item())
+        self._optimizer.set_lr(learning_rate(self._settings.optimizer, self._updates, self._settings.total_updates))
+        self._engine.step()
+        if self._optimizer.applied:
+            self._updates += 1
+            one = torch.ones(1, device=self._device)
+            statistics.add("optim/grad_norm", one * self._optimizer.grad_norm)
+            statistics.add("policy/loss", total_loss[None])
+        return self._optimizer.applied
+
+    def _observe(
+        self,
+        part: PolicyLoss,
+        update: Update,
+        micro_batches: list[MicroBatch],
+        old: list[Tensor] | None,
+        references: list[Tensor | None],
+    ) -> Any:
+        """Statistics that the objective needs over the whole update before its first micro-batch."""
+        with torch.no_grad():
+            parts = [self._forward(micro, entropy_gradient=False) for micro in micro_batches]
+        batches = [
+            _token_batch(micro, update, logprob, logprob if old is None else old[index], references[index], entropy)
+            for index, (micro, (logprob, entropy)) in enumerate(zip(micro_batches, parts, strict=True))
+        ]
+        return part.observe(_joined(batches, update), _all_reduce)
+
+    def _forward(self, micro: MicroBatch, *, entropy_gradient: bool) -> tuple[Tensor, Tensor]:
+        logprob, entropy = self._engine(micro.input_ids, micro.position, micro.target, entropy_gradient)
+        return logprob, entropy
+
+    def _check_agreement(self, statistics: Statistics) -> None:
+        gap = statistics.reduced()["policy/logprob_gap"]
+        if not gap <= self._settings.max_logprob_gap:
+            raise LogprobMismatch(
+                f"engine and learner log-probs of the same tokens differ by {gap:.3g} nats on average, above "
+                f"weights.max_logprob_gap={self._settings.max_logprob_gap}: the engine sampled with other weights, or "
+                f"another temperature, than the learner holds; no update was made"
+            )
+
+    def save(self, directory: Path) -> None:
+        """Writes this rank's share of the training state, and rank 0 the exported policy."""
+        state = {"updates": self._updates, "loss": self._loss.state_dict()}
+        checkpoint.save(self._engine, self._model, directory, state, self._rank, self._settings.model)
+
+    def load(self, directory: Path) -> None:
+        """Takes back what `save` wrote."""
+        state = checkpoint.load(self._engine, directory)
+        self._updates = state["updates"]
+        self._loss.load_state_dict(state["loss"])
+
+
+def _add_agreement(statistics: Statistics, logprob: Tensor, rollout_logprob: Tensor) -> None:
+    """Mean |difference|, and the k3 estimate of KL(engine, learner), of the sampled tokens."""
+    difference = logprob - rollout_logprob
+    statistics.add("policy/logprob_gap", difference.abs())
+    statistics.add("policy/mismatch_kl", difference.exp() - difference - 1)
+
+
+def _token_batch(
+    micro: MicroBatch, update: Update, logprob: Tensor, old: Tensor, reference: Tensor | None, entropy: Tensor
+) -> TokenBatch:
+    return TokenBatch(
+        logprob=logprob,
+        old_logprob=old,
+        rollout_logprob=micro.rollout_logprob,
+        advantage=micro.advantage,
+        sequence=micro.sequence,
+        group=micro.group,
+        totals=update.totals,
+        reference_logprob=reference,
+        entropy=entropy,
+    )
+
+
+def _joined(batches: list[TokenBatch], update: Update) -> TokenBatch:
+    """One batch of several, sequences renumbered."""
+    sequence, offset = [], 0
+    for batch in batches:
+        sequence.append(batch.sequence + offset)
+        offset += len(batch.group)
+
+    def flat(name: str) -> Tensor:
+        return torch.cat([getattr(batch, name) for batch in batches])
+
+    return TokenBatch(
+        logprob=flat("logprob"),
+        old_logprob=flat("old_logprob"),
+        rollout_logprob=flat("rollout_logprob"),
+        advantage=flat("advantage"),
+        sequence=torch.cat(sequence),
+        group=flat("group"),
+        totals=update.totals,
+        reference_logprob=None if batches[0].reference_logprob is None else flat("reference_logprob"),
+        entropy=flat("entropy"),
+    )
+
+
+_OPERATIONS = {
+    "sum": torch.distributed.ReduceOp.SUM,
+    "max": torch.distributed.ReduceOp.MAX,
+    "min": torch.distributed.ReduceOp.MIN,
+}
+
+
+def _reduce(tensor: Tensor, operation: str) -> Tensor:
+    result = tensor.clone()
+    torch.distributed.all_reduce(result, op=_OPERATIONS[operation])
+    return result
+
+
+_all_reduce: Reduce = _reduce

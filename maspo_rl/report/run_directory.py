@@ -1,0 +1,122 @@
+"""`runs/<name>/`: where everything of a run lies."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from maspo_rl.types import Group
+
+_STEP = "step_"
+
+
+class RunDirectory:
+    """Paths and files of one run. Nothing else writes into it but the actors' logs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.yaml"
+        self.metrics = path / "metrics.jsonl"
+        self.samples = path / "samples"
+        self.checkpoints = path / "checkpoints"
+        self.evaluation = path / "evaluation"
+        self.logs = path / "logs"
+        self.curves = path / "curves.png"
+
+    def create(self) -> None:
+        """Makes the folders. Raises OSError where that is not allowed."""
+        for folder in (self.samples, self.checkpoints, self.evaluation, self.logs):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def append_metrics(self, metrics: dict[str, Any]) -> None:
+        """One step's metrics as one line, written through to the disk."""
+        with self.metrics.open("a") as file:
+            file.write(json.dumps(metrics) + "\n")
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """All lines so far; none for a run that has not begun."""
+        return list(read_jsonl(self.metrics)) if self.metrics.exists() else []
+
+    def keep_metrics_up_to(self, step: int) -> None:
+        """Drops lines of steps after `step`, which a resumed run makes again."""
+        lines = [line for line in self.read_metrics() if line["step"] <= step]
+        write_jsonl(self.metrics, lines)
+
+    def write_samples(self, step: int, groups: list[Group], limit: int) -> None:
+        """Up to `limit` responses of a step, whole groups first, with verdicts and rewards."""
+        rows = [
+            {
+                "step": step,
+                "prompt_id": group.prompt.id,
+                "problem": group.prompt.text,
+                "gold": group.prompt.gold,
+                "sample_index": rollout.sample_index,
+                "response": rollout.text,
+                "tokens": len(rollout.token_ids),
+                "finish_reason": rollout.finish_reason,
+                "reward": reward,
+                "verdict": asdict(verdict),
+            }
+            for group in groups
+            for rollout, verdict, reward in zip(group.rollouts, group.verdicts, group.rewards, strict=True)
+        ]
+        write_jsonl(self.samples / f"{_STEP}{step}.jsonl", rows[:limit])
+
+    def checkpoint_steps(self) -> list[int]:
+        """Steps of which there is a complete checkpoint, oldest first."""
+        return sorted(
+            int(folder.name.removeprefix(_STEP))
+            for folder in self.checkpoints.glob(f"{_STEP}*")
+            if folder.name.removeprefix(_STEP).isdigit()
+        )
+
+    def checkpoint(self, step: int) -> Path:
+        """Where the checkpoint of `step` lies or will lie."""
+        return self.checkpoints / f"{_STEP}{step}"
+
+    def begin_checkpoint(self, step: int) -> Path:
+        """An empty folder to write a checkpoint into; `complete_checkpoint` gives it its name."""
+        partial = self.checkpoints / f"partial_{step}"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        return partial
+
+    def complete_checkpoint(self, step: int, keep: int) -> Path:
+        """Names the folder that was begun, all files on the disk, and removes all but the `keep` newest."""
+        partial, final = self.checkpoints / f"partial_{step}", self.checkpoint(step)
+        for file in partial.rglob("*"):
+            _flush(file)
+        shutil.rmtree(final, ignore_errors=True)
+        partial.rename(final)
+        _flush(self.checkpoints)
+        for old in self.checkpoint_steps()[:-keep]:
+            shutil.rmtree(self.checkpoint(old))
+        return final
+
+
+def read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSONL file."""
+    with path.open() as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Writes beside and renames: the file is there whole or as it was."""
+    beside = path.with_suffix(".partial")
+    with beside.open("w") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    beside.rename(path)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,49 @@
+"""What is asked of an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from maspo_rl.config.schema import Config
+from maspo_rl.rollout.sampling import sample_seed
+from maspo_rl.types import Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """How responses are drawn. `top_k` 0 is off; `max_new_tokens` counts the stop token."""
+
+    temperature: float
+    top_p: float
+    top_k: int
+    max_new_tokens: int
+    stop: tuple[str, ...]
+
+    @classmethod
+    def for_training(cls, config: Config) -> SamplingSettings:
+        rollout = config.rollout
+        return cls(rollout.temperature, rollout.top_p, rollout.top_k, rollout.max_new_tokens, tuple(rollout.stop))
+
+    @classmethod
+    def for_evaluation(cls, config: Config) -> SamplingSettings:
+        limit = config.eval.max_new_tokens or config.rollout.max_new_tokens
+        return cls(config.eval.temperature, config.eval.top_p, 0, limit, tuple(config.rollout.stop))
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """One response to one prompt."""
+
+    prompt_id: str
+    prompt_token_ids: tuple[int, ...]
+    sample_index: int
+    seed: int
+
+
+def sample_requests(prompts: list[Prompt], samples: int, run_seed: int, step: int) -> list[SampleRequest]:
+    """`samples` requests per prompt, prompt by prompt."""
+    return [
+        SampleRequest(prompt.id, prompt.token_ids, index, sample_seed(run_seed, step, prompt.id, index))
+        for prompt in prompts
+        for index in range(samples)
+    ]
