@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from maspo_rl.config.algorithm import AlgorithmConfig
 from maspo_rl.config.derived import (
     batch_sequences,
     context_tokens,
     evaluation_data,
     evaluation_tokens,
-    run_directory,
 )
 from maspo_rl.config.errors import InputError
-from maspo_rl.config.keys import choices, leaves, nearest
-from maspo_rl.config.load import read
-from maspo_rl.config.ranges import out_of_range, value_at
+from maspo_rl.config.keys import choices, nearest
+from maspo_rl.config.ranges import out_of_range
+from maspo_rl.config.run_directory import run_directory_problems
 from maspo_rl.config.schema import Config
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What other rooms offer by name: dataclasses of objectives and of advantages, and the policy in the package.
+    """What the check needs from other rooms.
 
-    An advantage with a class attribute `needs_group = False` works on single responses; all others compare the
+    `policy_loss` and `advantage` build what `algorithm` and `algorithm.advantage` describe and raise `InputError` where
+    they cannot. An advantage with the attribute `needs_group = False` works on single responses; all others compare the
     responses of a group.
     """
 
-    objectives: Mapping[str, type]
-    advantages: Mapping[str, type]
+    policy_loss: Callable[[AlgorithmConfig], object]
+    advantage: Callable[..., object]
     embedded_policy: Path
 
 
@@ -42,60 +41,50 @@ def check(config: Config, catalogue: Catalogue) -> list[str]:
 
     Needs no GPU, no Ray and no network; a hub model is looked up among the files that are on this machine already.
     """
-    problems = [*out_of_range(config), *_names(config, catalogue)]
+    problems = [*out_of_range(config), *_evaluation_data(config)]
     if problems:  # what follows computes with these values
         return problems
     rules: tuple[Callable[[], Iterator[str]], ...] = (
-        lambda: _batch(config, catalogue),
+        lambda: _algorithm(config, catalogue),
+        lambda: _batch(config),
         lambda: _lengths(config),
         lambda: _model(config, catalogue),
         lambda: _memory(config),
         lambda: _devices(config),
         lambda: _verifier(config),
-        lambda: _run_directory(config),
+        lambda: run_directory_problems(config),
     )
     return [problem for rule in rules for problem in rule()]
 
 
-def _names(config: Config, catalogue: Catalogue) -> Iterator[str]:
-    """Names that only the other rooms can tell, and the hyper-parameters of what they name."""
-    for key, settings, known in (
-        ("algorithm.objective", config.algorithm.objective, catalogue.objectives),
-        ("algorithm.advantage", config.algorithm.advantage, catalogue.advantages),
-    ):
-        name = settings.get("name")
-        if name not in known:
-            yield f"{key}.name={name}: unknown; {nearest(str(name), known)}"
-            continue
-        parameters = {field.name: field for field in fields(known[name]) if field.init}
-        for parameter, value in settings.items():
-            if parameter == "name":
-                continue
-            if parameter not in parameters:
-                yield f"unknown key '{key}.{parameter}' of {name}: {nearest(parameter, parameters)}"
-            elif not _same_kind(parameters[parameter].default, value):
-                default = parameters[parameter].default
-                yield f"{key}.{parameter}={value}: must be a {_kind(default)}, like its default {default}"
-    if config.eval.data is not None and config.eval.data not in choices("data"):
-        yield f"eval.data={config.eval.data}: no such file in configs/data; {nearest(config.eval.data, choices('data'))}"
+def _evaluation_data(config: Config) -> Iterator[str]:
+    data = config.eval.data
+    if data is not None and data not in choices("data"):
+        yield f"eval.data={data}: no such file in configs/data; {nearest(data, choices('data'))}"
 
 
-def _kind(value: Any) -> str:
-    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
-
-
-def _same_kind(default: Any, value: Any) -> bool:
-    return default is MISSING or default is None or value is None or _kind(default) == _kind(value)
-
-
-def _batch(config: Config, catalogue: Catalogue) -> Iterator[str]:
-    """The arithmetic of a step."""
-    samples, advantage = config.rollout.samples_per_prompt, config.algorithm.advantage["name"]
-    if samples < 2 and getattr(catalogue.advantages[advantage], "needs_group", True):
+def _algorithm(config: Config, catalogue: Catalogue) -> Iterator[str]:
+    """Names and hyper-parameters of the objective and the advantage, and the group that the advantage needs."""
+    try:
+        catalogue.policy_loss(config.algorithm)
+    except InputError as problem:
+        yield f"algorithm: {problem}"
+    try:
+        advantage = catalogue.advantage(**config.algorithm.advantage)
+    except InputError as problem:
+        yield f"algorithm.advantage: {problem}"
+        return
+    samples = config.rollout.samples_per_prompt
+    if samples < 2 and getattr(advantage, "needs_group", True):
         yield (
-            f"rollout.samples_per_prompt={samples}: the advantage '{advantage}' compares the responses to one prompt "
-            "and needs at least 2"
+            f"rollout.samples_per_prompt={samples}: the advantage '{config.algorithm.advantage['name']}' compares the "
+            "responses to one prompt and needs at least 2"
         )
+
+
+def _batch(config: Config) -> Iterator[str]:
+    """The arithmetic of a step."""
+    samples = config.rollout.samples_per_prompt
     sequences, updates, ranks = batch_sequences(config), config.trainer.updates_per_step, config.learner.ranks
     batch = f"trainer.prompts_per_step={config.trainer.prompts_per_step} x rollout.samples_per_prompt={samples}"
     if sequences % updates:
@@ -123,21 +112,22 @@ def _divisor_near(number: int, wanted: int) -> int:
 
 def _lengths(config: Config) -> Iterator[str]:
     """Prompts and responses against the context of the engine."""
-    context, response = context_tokens(config), config.rollout.max_new_tokens
-    for what, prompt, new in (
-        ("data.max_prompt_tokens={} + rollout.max_new_tokens={}", config.data.max_prompt_tokens, response),
-        (
-            "evaluation's max_prompt_tokens={} + max_new_tokens={}",
-            evaluation_data(config).max_prompt_tokens,
-            evaluation_tokens(config),
-        ),
-    ):
-        if prompt + new > context:
-            yield f"{what.format(prompt, new)}: over rollout.max_context={context}; raise it to {prompt + new}, or shorten"
+    context, prompt, response = context_tokens(config), config.data.max_prompt_tokens, config.rollout.max_new_tokens
+    eval_prompt, eval_response = evaluation_data(config).max_prompt_tokens, evaluation_tokens(config)
+    if prompt + response > context:
+        yield (
+            f"data.max_prompt_tokens={prompt} + rollout.max_new_tokens={response}: over rollout.max_context={context}; "
+            f"raise it to {prompt + response}, or shorten"
+        )
+    elif eval_prompt + eval_response > context:
+        yield (
+            f"in evaluation, max_prompt_tokens={eval_prompt} + max_new_tokens={eval_response}: over "
+            f"rollout.max_context={context}; raise it to {eval_prompt + eval_response}, or shorten"
+        )
     buffer = config.algorithm.overlong.buffer
     if not 0 <= buffer < response:
         yield f"algorithm.overlong.buffer={buffer}: must lie from 0 (off) to below rollout.max_new_tokens={response}"
-    longest = config.data.max_prompt_tokens + response
+    longest = prompt + response
     if config.learner.micro_batch_tokens < longest:
         yield (
             f"learner.micro_batch_tokens={config.learner.micro_batch_tokens}: must hold one whole sequence, "
@@ -174,8 +164,9 @@ def _model(config: Config, catalogue: Catalogue) -> Iterator[str]:
             f"{path} has {limit} positions; shorten data.max_prompt_tokens or rollout.max_new_tokens"
         )
     heads = model.get("num_attention_heads")
-    if heads is not None and heads % config.rollout.tensor_parallel:
-        yield f"rollout.tensor_parallel={config.rollout.tensor_parallel}: must divide the {heads} attention heads of {path}"
+    parallel = config.rollout.tensor_parallel
+    if heads is not None and heads % parallel:
+        yield f"rollout.tensor_parallel={parallel}: must divide the {heads} attention heads of {path}"
 
 
 def _cached_description(name: str, revision: str | None) -> Path | None:
@@ -236,52 +227,3 @@ def _verifier(config: Config) -> Iterator[str]:
         config.verifier.check()
     except ValueError as problem:
         yield str(problem)
-
-
-# What makes a run the run it is. The rest (machines, deadlines, reports, length) may change between its sittings.
-_IDENTITY = ("seed", "model.", "data.", "algorithm.", "optimizer.", "trainer.prompts", "trainer.updates")
-_IDENTITY += ("rollout.samples", "rollout.temp", "rollout.top", "rollout.max_new", "rollout.stop")
-_IDENTITY += ("verifier.correct", "verifier.wrong", "verifier.format", "verifier.function", "verifier.extraction")
-
-
-def _run_directory(config: Config) -> Iterator[str]:
-    """Can be written, and holds no other run."""
-    directory, resume = run_directory(config), config.resume
-    if "/" in (config.run.name or "/"):
-        yield f"run.name={config.run.name}: must be one word without a slash; the place is run.dir"
-        return
-    existing = next(parent for parent in (directory, *directory.absolute().parents) if parent.exists())
-    try:
-        Path(tempfile.mkdtemp(prefix=".maspo-rl-", dir=existing)).rmdir()
-    except OSError as error:
-        yield f"run.dir={config.run.dir}: {existing} cannot be written ({error.strerror}); name another directory"
-        return
-    checkpoint = None if resume in ("auto", "never") else Path(resume)
-    if checkpoint is not None and not checkpoint.is_dir():
-        yield f"resume={resume}: no such checkpoint; use auto, never, or <run>/checkpoints/step_<n>"
-        return
-    saved = directory / "config.yaml"
-    if not saved.exists():
-        return
-    if resume == "never":
-        yield f"resume=never: {directory} holds a run already; choose another run.name, or resume=auto to go on with it"
-    elif checkpoint is not None and directory.resolve() not in checkpoint.resolve().parents:
-        yield f"resume={resume}: {directory} holds another run already; choose another run.name"
-    else:
-        yield from _differences(config, saved)
-
-
-def _differences(config: Config, saved: Path) -> Iterator[str]:
-    try:
-        before = read(saved)
-    except InputError as problem:
-        yield str(problem)
-        return
-    identity = _IDENTITY + (() if config.optimizer.schedule == "constant" else ("trainer.steps",))
-    changed = [
-        f"{key}={value_at(before, key)} (now {value_at(config, key)})"
-        for key, _ in leaves()
-        if key.startswith(identity) and value_at(before, key) != value_at(config, key)
-    ]
-    if changed:
-        yield f"{saved.parent} holds a run with {', '.join(changed)}; choose another run.name to keep both"
