@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from maspo_rl.config.errors import InputError
+
 EXTRACTION_RULES = ("boxed", "answer_is", "gsm8k_hash", "multiple_choice", "closing_math")
 """In the order of trust: a box, "the answer is ...", GSM8K's `####`, an option letter, mathematics that ends the text.
 """
@@ -44,7 +46,7 @@ class VerifierConfig:
     max_pending: int = 4096
 
     def check(self) -> None:
-        """Raise ValueError, in one line, for a setting that cannot work."""
+        """Raise InputError, in one line, for a setting that cannot work."""
         for name, least in (
             ("workers", 1),
             ("max_answer_chars", 1),
@@ -54,28 +56,28 @@ class VerifierConfig:
             ("max_pending", 1),
         ):
             if getattr(self, name) < least:
-                raise ValueError(f"verifier.{name}={getattr(self, name)}: must be at least {least}")
+                raise InputError(f"verifier.{name}={getattr(self, name)}: must be at least {least}")
         if self.deadline_s <= 0:
-            raise ValueError(f"verifier.deadline_s={self.deadline_s}: must be above 0 seconds")
+            raise InputError(f"verifier.deadline_s={self.deadline_s}: must be above 0 seconds")
         if self.memory_gib < 0.5:
-            raise ValueError(f"verifier.memory_gib={self.memory_gib}: a worker needs 0.5 GiB to start; raise it")
+            raise InputError(f"verifier.memory_gib={self.memory_gib}: a worker needs 0.5 GiB to start; raise it")
         if not 0 <= self.max_fault_share <= 1:
-            raise ValueError(f"verifier.max_fault_share={self.max_fault_share}: must lie in 0..1")
+            raise InputError(f"verifier.max_fault_share={self.max_fault_share}: must lie in 0..1")
         if self.correct_reward <= self.wrong_reward:
-            raise ValueError(
+            raise InputError(
                 f"verifier.correct_reward={self.correct_reward}: must be above wrong_reward={self.wrong_reward}"
             )
         if "default" not in self.extraction:
-            raise ValueError(f"verifier.extraction={sorted(self.extraction)}: needs an entry named default")
+            raise InputError(f"verifier.extraction={sorted(self.extraction)}: needs an entry named default")
         for dataset, rules in self.extraction.items():
             for rule in rules:
                 if rule not in EXTRACTION_RULES:
-                    raise ValueError(
+                    raise InputError(
                         f"verifier.extraction.{dataset}={rule!r}: choose from {', '.join(EXTRACTION_RULES)}"
                     )
             if not rules:
-                raise ValueError(
+                raise InputError(
                     f"verifier.extraction.{dataset}=[]: name at least one of {', '.join(EXTRACTION_RULES)}"
                 )
         if self.function is not None and not all(self.function.partition(":")[::2]):
-            raise ValueError(f"verifier.function={self.function!r}: write package.module:function")
+            raise InputError(f"verifier.function={self.function!r}: write package.module:function")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from maspo_rl.verifier import unboxed
+
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
@@ -15,11 +17,10 @@ class Extraction:
     reason: str
 
 
-_BOX_COMMANDS = ("\\boxed", "\\fbox")
+_BOX_COMMANDS = ("boxed", "fbox")
+"""Found with and without its backslash: some string escape on the way may have eaten it."""
 _CLOSE_THINK = "</think>"
 _OPEN_THINK = "<think>"
-_TAIL_CHARS = 4000
-"""The unboxed rules look at the end of the response only: an answer stands there or nowhere."""
 
 
 def final_part(output: str) -> str | None:
@@ -56,19 +57,22 @@ class _Box:
 
 
 def _box_at(text: str, command: int) -> _Box | None:
-    """The box whose command starts at `command`; `\\boxed 7` takes one token as TeX does."""
-    start = command + (len("\\boxed") if text.startswith("\\boxed", command) else len("\\fbox"))
+    """The box whose command's name starts at `command`; `\\boxed 7` takes one token as TeX does."""
+    start = command + (len("boxed") if text.startswith("boxed", command) else len("fbox"))
+    backslash = command > 0 and text[command - 1] == "\\"
     while start < len(text) and text[start] in " \t\n":
         start += 1
     if start == len(text):
         return None
     if text[start] == "{":
         end = closing_brace(text, start)
-        return _Box(command, end + 1, text[start + 1 : end]) if end >= 0 else None
+        return _Box(command - backslash, end + 1, text[start + 1 : end]) if end >= 0 else None
+    if not backslash:
+        return None
     end = start
     while end < len(text) and text[end].isalnum():
         end += 1
-    return _Box(command, end, text[start:end]) if end > start else None
+    return _Box(command - 1, end, text[start:end]) if end > start else None
 
 
 def _last_boxes(text: str, most: int = 8, attempts: int = 64) -> list[_Box]:
@@ -93,34 +97,66 @@ def _last_boxes(text: str, most: int = 8, attempts: int = 64) -> list[_Box]:
     return found
 
 
-def _joins(between: str) -> bool:
-    words = between.replace("$", " ").replace("\\text", " ").replace("{", " ").replace("}", " ").lower().split()
-    return words == ["or"] or (not words and between.strip() == "")
+def _joint(between: str) -> str | None:
+    """How two boxes hang together: "or" (alternatives, side by side), "and" (parts of one answer), None (not)."""
+    if len(between) > 40:
+        return None
+    for dress in ("\\text", "\\quad", "\\ ", "\\,", "$", "{", "}", "\\(", "\\)"):
+        between = between.replace(dress, " ")
+    words = between.lower().replace(",", " , ").split()
+    if not words or words in (["or"], [",", "or"], ["或"], ["或者"]):
+        return "or"
+    return "and" if words in (["and"], [","], [",", "and"], ["和"], ["，"], ["、"], ["&"]) else None
 
 
 def from_box(text: str) -> Extraction | None:
-    """The last balanced box. Boxes side by side or joined by "or" with different contents are no answer."""
+    """The last balanced box.
+
+    Different boxes side by side or joined by "or" are no answer; those joined by a comma or "and" are one list.
+    """
     boxes = _last_boxes(text)
     if not boxes:
         return None
-    last = boxes[0]
-    following = last
+    parts = [_unnested(boxes[0].content)]
+    following = boxes[0]
     for box in boxes[1:]:
-        if not _joins(text[box.end : following.start]):
+        joint = _joint(text[box.end : following.start])
+        if joint is None:
             break
-        if box.content.strip() != last.content.strip():
-            return Extraction(None, "boxed", "two different final boxes: no single answer was given")
+        content = _unnested(box.content)
+        if content not in parts:
+            if joint == "or":
+                return Extraction(None, "boxed", "two different final boxes: no single answer was given")
+            parts.append(content)
         following = box
-    content = last.content
+    if len(parts) == 1:
+        return Extraction(parts[0], "boxed", "the last closed box")
+    return Extraction(", ".join(reversed(parts)), "boxed", "the last closed boxes")
+
+
+def _unnested(content: str) -> str:
+    """The innermost content of boxes within a box."""
     while True:
         inner = content.strip()
-        nested = next((_box_at(inner, 0) for name in _BOX_COMMANDS if inner.startswith(name)), None)
+        nested = next((_box_at(inner, 1) for name in _BOX_COMMANDS if inner.startswith("\\" + name)), None)
         if nested is None or nested.end != len(inner):
-            return Extraction(inner, "boxed", "the last closed box")
+            return inner
         content = nested.content
 
 
-_RULES: dict[str, Callable[[str], Extraction | None]] = {"boxed": from_box}
+_UNBOXED: dict[str, Callable[[str], str | None]] = {
+    "answer_is": unboxed.answer_is,
+    "gsm8k_hash": unboxed.gsm8k_hash,
+    "multiple_choice": unboxed.multiple_choice,
+    "closing_math": unboxed.closing_math,
+}
+
+
+def _by_rule(rule: str, text: str) -> Extraction | None:
+    if rule == "boxed":
+        return from_box(text)
+    answer = _UNBOXED[rule](text)
+    return None if answer is None else Extraction(answer, rule, "found by its rule")
 
 
 def extract(output: str, rules: Sequence[str], *, truncated: bool = False) -> Extraction:
@@ -135,7 +171,7 @@ def extract(output: str, rules: Sequence[str], *, truncated: bool = False) -> Ex
     for rule in rules:
         if truncated and rule != "boxed":
             continue
-        found = _RULES[rule](text)
+        found = _by_rule(rule, text)
         if found is not None:
             return found
     where = "no closed, non-empty \\boxed{}" if list(rules) == ["boxed"] else "nothing that reads as a final answer"

@@ -1,10 +1,18 @@
-"""Whether an answer equals the gold: a pure function."""
+"""Whether an answer equals the gold: a pure function of two strings, and the guards around it."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from maspo_rl.types import Label
+from maspo_rl.verifier.compare import same
+from maspo_rl.verifier.evaluate import NotRationalError, TooLargeError, UndefinedError, exact
+from maspo_rl.verifier.expression import symbols, walk
+from maspo_rl.verifier.normalise import normalise
+from maspo_rl.verifier.number import parse_number, same_number
+from maspo_rl.verifier.structure import Atom, Named, Value, Word, read
+from maspo_rl.verifier.tokens import UNEVALUATED, BeyondLimitsError, NotUnderstoodError, tokenise
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,18 +21,232 @@ class Result:
     reason: str
 
 
-def judge(answer: str, gold: str) -> Result:
-    from math_verify import parse, verify  # noqa: PLC0415
+_MOST_GOLD_WORDS = 15
+_OPTION = re.compile(r"(?:option |choice )?\(?([A-J])\)?")
+_OPTION_AND_TEXT = re.compile(r"(?:option |choice )?(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*[).:])(.*)", re.DOTALL)
+_PROSE = re.compile(r"[A-Za-z]{2,}")
+_LATEX_NAME = re.compile(r"\\(?:text\b)?[a-zA-Z]*")
+_LETTERS_ONLY = re.compile(r"(?:\\text\{[^{}\\$]*\}|[^\W\d_]|[\s'\-])+")
 
-    parsed_gold = parse(f"\\boxed{{{gold}}}", parsing_timeout=None)
-    if not parsed_gold:
-        return Result(Label.UNPARSEABLE, "the gold cannot be parsed")
-    parsed = parse(f"\\boxed{{{answer}}}", parsing_timeout=None)
-    if verify(parsed_gold, parsed, timeout_seconds=None, allow_set_relation_comp=True):
-        return Result(Label.CORRECT, "equal by math-verify")
-    return Result(Label.WRONG, "not equal to the gold")
+
+def correct(reason: str) -> Result:
+    return Result(Label.CORRECT, reason)
+
+
+def wrong(reason: str) -> Result:
+    return Result(Label.WRONG, reason)
+
+
+def quick(answer: str, gold: str) -> Result | None:
+    """A verdict by plain numbers, exact and in linear time; None where it takes more. `judge` begins with it."""
+    gold_number = parse_number(gold)
+    answer_number = parse_number(answer) if gold_number is not None else None
+    if gold_number is None or answer_number is None:
+        gold_number = parse_number(normalise(gold))
+        answer_number = parse_number(normalise(answer)) if gold_number is not None else None
+    if gold_number is None or answer_number is None:
+        return None
+    return correct("the same number") if same_number(answer_number, gold_number) else wrong("another number")
+
+
+def judge(answer: str, gold: str) -> Result:
+    """Judge an extracted answer. CORRECT, WRONG, or UNPARSEABLE for a gold that cannot be read.
+
+    Time and memory of the last resort, math-verify, are unbounded here: call it where it can be killed.
+    """
+    return quick(answer, gold) or Judgement(answer, gold).result()
+
+
+class Judgement:
+    """One comparison beyond plain numbers, as a sequence of rules of which the first that applies decides."""
+
+    def __init__(self, answer: str, gold: str) -> None:
+        self.answer, self.gold = normalise(answer), normalise(gold)
+
+    def result(self) -> Result:
+        trouble = gold_trouble(self.gold)
+        if trouble is not None and not math_verify_reads(self.gold):
+            return Result(Label.UNPARSEABLE, f"the gold {trouble}")
+        if not self.answer:
+            return wrong("an empty answer")
+        return self._by_identity() or self._by_option() or self._by_words() or self._by_guards() or self._by_structure()
+
+    def _by_identity(self) -> Result | None:
+        return correct("written as the gold") if _squeezed(self.answer) == _squeezed(self.gold) else None
+
+    def _by_option(self) -> Result | None:
+        option = _OPTION.fullmatch(self.gold)
+        if option is None:
+            return None
+        given = option_letter(self.answer)
+        if given is None:
+            return None
+        return correct("the same option") if given == option.group(1) else wrong("another option")
+
+    def _by_words(self) -> Result | None:
+        """Words are compared as words, letter by letter: `listen` is not `silent`."""
+        if not (_LETTERS_ONLY.fullmatch(self.answer) and _LETTERS_ONLY.fullmatch(self.gold)):
+            return None
+        first, second = _plain_words(self.answer), _plain_words(self.gold)
+        if first == second and len(first) > 1:
+            return correct("the same words")
+        wordy = "\\text{" in self.answer + self.gold or min(len(first), len(second)) > 3
+        if not wordy or _reads_as_empty_set(self.answer, self.gold):
+            return None
+        return wrong("other words")
+
+    def _by_guards(self) -> Result | None:
+        left_to_do = pending(self.answer) - pending(self.gold)
+        if left_to_do:
+            return wrong(f"an unevaluated {sorted(left_to_do)[0]} is not an answer")
+        return None
+
+    def _by_structure(self) -> Result:
+        try:
+            gold = read(self.gold)
+        except NotUnderstoodError:
+            return self._by_math_verify("notation of the gold")
+        try:
+            answer = read(self.answer)
+            if _is_plain(gold) and (undone := arithmetic_left(answer)):
+                return wrong(f"{undone} is left to do")
+            verdict = same(answer, gold)
+        except BeyondLimitsError as trouble:
+            return wrong(f"not evaluated: {trouble}")
+        except NotUnderstoodError as trouble:
+            return self._by_math_verify(str(trouble))
+        except UndefinedError as trouble:
+            return wrong(f"no value: {trouble}")
+        except TooLargeError as trouble:
+            return wrong(f"not evaluated: {trouble}")
+        except RecursionError:
+            return wrong("nested too deeply to be an answer")
+        if verdict is None:
+            return self._by_math_verify("undecided by evaluation")
+        return correct("equal") if verdict else wrong("not equal to the gold")
+
+    def _by_math_verify(self, why: str) -> Result:
+        from maspo_rl.verifier.symbolic import parse_latex, same_by_math_verify  # noqa: PLC0415 - slow to import
+
+        try:
+            if not parse_latex(self.answer):
+                return wrong(f"not readable as mathematics: {why}")
+            if same_by_math_verify(self.answer, self.gold):
+                return correct(f"equal by math-verify ({why})")
+        except RecursionError:
+            return wrong("nested too deeply to be an answer")
+        return wrong(f"not equal by math-verify ({why})")
+
+
+def gold_trouble(gold: str) -> str | None:
+    """Why a normalised gold cannot be judged against, as far as that can be told without math-verify."""
+    if not gold or not any(character.isalnum() or character in "\\∞" for character in gold):
+        return "is empty"
+    if len(_PROSE.findall(_LATEX_NAME.sub(" ", gold))) > _MOST_GOLD_WORDS:
+        return f"has more than {_MOST_GOLD_WORDS} words: prose, not an answer"
+    try:
+        read(gold)
+    except NotUnderstoodError as trouble:
+        return f"is not readable: {trouble}"
+    return None
+
+
+def math_verify_reads(gold: str) -> bool:
+    """Whether math-verify makes mathematics of a gold that our own reader does not; prose stays prose."""
+    if not gold or len(_PROSE.findall(_LATEX_NAME.sub(" ", gold))) > _MOST_GOLD_WORDS:
+        return False
+    from maspo_rl.verifier.symbolic import parse_latex  # noqa: PLC0415 - slow to import
+
+    return bool(parse_latex(gold))
+
+
+def option_letter(answer: str) -> str | None:
+    """`B`, `(B)`, `B.`, `(B) 12`, `E: text`, `option C`; None if the answer does not name one option."""
+    plain = answer.replace("\\text{", " ").replace("}", " ").strip()
+    alone = _OPTION.fullmatch(plain)
+    if alone is not None:
+        return alone.group(1)
+    named = _OPTION_AND_TEXT.fullmatch(plain)
+    if named is None or _OPTION_AND_TEXT.search(named.group(3)):
+        return None
+    return (named.group(1) or named.group(2)).upper()
+
+
+def pending(text: str) -> frozenset[str]:
+    """Operations that a text leaves to be carried out: sums, integrals, limits, common divisors, remainders."""
+    try:
+        tokens = tokenise(text)
+    except NotUnderstoodError:
+        return frozenset()
+    found: set[str] = set()
+    depth = 0
+    for index, token in enumerate(tokens):
+        if depth or (token.text == "{" and index and tokens[index - 1].text == "_"):
+            depth += (token.text == "{") - (token.text == "}")
+        elif token.kind == "command" and token.text in UNEVALUATED:
+            found.add(token.text)
+    return frozenset(found)
+
+
+def arithmetic_left(answer: Value) -> str | None:
+    """What is left to do in an answer such as `17 + 25`, given where the gold is one plain number.
+
+    Powers, factorials, roots and quotients are accepted as closed forms; a sum or a product of numerals is the
+    question, not its answer.
+    """
+    value = answer.value if isinstance(answer, Named) else answer
+    if not isinstance(value, Atom) or symbols(value.node):
+        return None
+    node = value.node
+    while node.op == "neg":
+        node = node.args[0]
+    if node.op not in ("add", "mul") or node.name:
+        return None
+    parts = walk(node)
+    if any(part.op == "symbol" for part in parts):
+        return None
+    if node.op == "add":
+        try:
+            exact(node)
+        except (NotRationalError, TooLargeError, UndefinedError):
+            return None
+        return "a sum"
+    return "a product" if all(part.op in ("number", "mul", "neg", "div", "add") for part in parts) else None
+
+
+def _is_plain(gold: Value) -> bool:
+    value = gold.value if isinstance(gold, Named) else gold
+    if not isinstance(value, Atom):
+        return False
+    node = value.node.args[0] if value.node.op == "neg" else value.node
+    return (
+        node.op == "number"
+        or node.name == "mixed"
+        or (node.op == "div" and all(part.op == "number" for part in node.args))
+    )
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _plain_words(text: str) -> str:
+    return " ".join(text.replace("\\text{", " ").replace("}", " ").replace("-", " ").casefold().split())
+
+
+def _reads_as_empty_set(*texts: str) -> bool:
+    for text in texts:
+        try:
+            if not isinstance(read(text), Word | Atom):
+                return True
+        except NotUnderstoodError:
+            continue
+    return False
 
 
 def warm_up() -> None:
     """Import and initialise what the first judgement would otherwise pay for."""
-    judge("\\frac{1}{2}", "0.5")
+    from maspo_rl.verifier.symbolic import same_by_math_verify  # noqa: PLC0415 - slow to import
+
+    judge("\\frac{1}{2}x", "0.5x")
+    same_by_math_verify("\\frac{1}{2}", "0.5")

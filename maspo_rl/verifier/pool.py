@@ -195,12 +195,13 @@ class Pool:
 
     def _judge(self, child: Child, job: Job) -> bool:
         """Whether the child can be used again."""
+        began = time.monotonic()
         try:
             reply = child.ask(job.request, self._config.deadline_s)
         except DeadlineError:
             self.restarts["deadline"] += 1
             reason = f"no verdict within {self._config.deadline_s:g} s; the worker was killed"
-            job.future.set_result({"label": "timeout", "reason": reason})
+            job.future.set_result({"label": "timeout", "reason": reason, "seconds": time.monotonic() - began})
             return False
         except PeerGoneError:
             self.restarts["died"] += 1
@@ -216,7 +217,7 @@ class Pool:
             self.retries += 1
             self._jobs.put(job)
         else:
-            job.future.set_result(reply)
+            job.future.set_result(reply | {"seconds": time.monotonic() - began})
         return True
 
     def _start_child(self, index: int) -> Child:

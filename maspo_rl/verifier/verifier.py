@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.types import Label, Verdict
 from maspo_rl.verifier.extract import Extraction, extract
-from maspo_rl.verifier.judge import Result
-from maspo_rl.verifier.number import parse_number, same_number
+from maspo_rl.verifier.judge import Result, quick
 from maspo_rl.verifier.pool import Pool
 from maspo_rl.verifier.wire import Message
 
@@ -28,17 +27,6 @@ class Question:
     gold: str
     dataset: str
     truncated: bool = False
-
-
-def quick(answer: str, gold: str) -> Result | None:
-    """A verdict without a worker, where one is certain: plain numbers and equal strings. None otherwise."""
-    gold_number = parse_number(gold)
-    answer_number = parse_number(answer) if gold_number is not None else None
-    if gold_number is None or answer_number is None:
-        return None
-    if same_number(answer_number, gold_number):
-        return Result(Label.CORRECT, "the same number")
-    return Result(Label.WRONG, "another number")
 
 
 class _Cache:
@@ -114,7 +102,6 @@ class Verifier:
         question: Question
         extraction: Extraction
         future: Future[Message]
-        began: float
 
     def _begin(self, question: Question) -> Verdict | _Pending:
         began = time.perf_counter()
@@ -122,7 +109,7 @@ class Verifier:
         extraction = extract(question.output, rules, truncated=question.truncated)
         if self.config.function is not None:
             request = {"output": question.output, "gold": question.gold, "dataset": question.dataset}
-            return self._Pending(question, extraction, self._pool.submit(request), began)
+            return self._Pending(question, extraction, self._pool.submit(request))
         if extraction.answer is None:
             result: Result | None = Result(Label.WRONG, extraction.reason)
             counted = "nothing_extracted"
@@ -130,9 +117,9 @@ class Verifier:
             result, counted = self._known(extraction.answer, question.gold)
         if result is not None:
             self._count(counted)
-            return self._verdict_of(extraction, result, began)
+            return self._verdict_of(extraction, result, time.perf_counter() - began)
         assert extraction.answer is not None
-        return self._Pending(question, extraction, self._submit(extraction.answer, question.gold), began)
+        return self._Pending(question, extraction, self._submit(extraction.answer, question.gold))
 
     def _known(self, answer: str, gold: str) -> tuple[Result | None, str]:
         with self._lock:
@@ -169,16 +156,16 @@ class Verifier:
         return self._verdict(entry, reply)
 
     def _verdict(self, entry: _Pending, reply: Message) -> Verdict:
+        seconds = float(reply.get("seconds", 0.0))
         if reply["label"] == "scored":
             reward = float(reply["reward"])
             label = Label.CORRECT if reward >= self.config.correct_reward else Label.WRONG
             self._count_label(label, reply["reason"])
             answer = entry.extraction.answer
-            return Verdict(label, reward, answer, reply["reason"], time.perf_counter() - entry.began)
-        result = Result(Label(reply["label"]), reply["reason"])
-        return self._verdict_of(entry.extraction, result, entry.began)
+            return Verdict(label, reward, answer, reply["reason"], seconds)
+        return self._verdict_of(entry.extraction, Result(Label(reply["label"]), reply["reason"]), seconds)
 
-    def _verdict_of(self, extraction: Extraction, result: Result, began: float) -> Verdict:
+    def _verdict_of(self, extraction: Extraction, result: Result, seconds: float) -> Verdict:
         self._count_label(result.label, result.reason)
         reward = None
         if result.label in (Label.CORRECT, Label.WRONG):
@@ -186,7 +173,7 @@ class Verifier:
             if extraction.answer is not None and extraction.source == "boxed":
                 reward += self.config.format_reward
         where = f"{result.reason} ({extraction.source})"
-        return Verdict(result.label, reward, extraction.answer, where, time.perf_counter() - began)
+        return Verdict(result.label, reward, extraction.answer, where, seconds)
 
     def _count(self, name: str) -> None:
         with self._lock:
