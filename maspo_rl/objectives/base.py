@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from maspo_rl.objectives.ratio import indicator, with_gradient
 from maspo_rl.registry import require
 from maspo_rl.types import Reduce, TokenBatch
 
@@ -21,17 +22,18 @@ Metric = Tensor | tuple[Tensor, Tensor]
 """Values[N], averaged over all tokens of the step, or (values, weights), averaged with the weights (a mask[N], or one
 value and its weight); the maximum is taken where the name ends in `_max`. Detached."""
 
-LOG_RATIO_BOUND = 20.0
-"""Log-ratios are clamped to +-20 before exp (verl core_algos.py): e^20 = 4.85e8 stays finite in float32 under every
-power and product used here, and a token beyond the bound has no gradient."""
-
 
 @dataclass(frozen=True, slots=True)
 class TokenLoss:
-    """`loss[N]` per token before aggregation; `ratio[N]`, detached, the importance ratio that the objective acts on
-    (a token's own, or its sequence's); `metrics` by name."""
+    """`loss[N]` per token before aggregation, and `slope[N]`, its derivative by logprob.
+
+    Where a loss depends on several tokens, `slope` is the derivative of its sequence's sum: aggregation weighs all
+    tokens of a sequence alike. `ratio[N]` is the importance ratio that the objective acts on (a token's own, or its
+    sequence's); `metrics` by name.
+    """
 
     loss: Tensor
+    slope: Tensor
     ratio: Tensor
     metrics: dict[str, Metric]
 
@@ -63,16 +65,21 @@ class Objective(ABC):
 
     @abstractmethod
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
-        """The objective's own loss, before dual clip."""
+        """The objective's own loss and slope, before dual clip. Runs without autograd."""
 
     def token_loss(self, batch: TokenBatch, step: Any = None) -> TokenLoss:
-        """Loss per token [N] before aggregation. `step` is what `observe` returned for this optimiser step."""
-        result = self.surrogate(batch, step)
-        loss = result.loss
-        if self.dual_clip is not None:
-            beyond = (batch.advantage < 0) & (result.ratio > self.dual_clip)
-            loss = torch.where(beyond, -self.dual_clip * batch.advantage, loss)
-        return TokenLoss(loss, result.ratio, result.metrics | {"policy/ratio_max": result.ratio})
+        """Loss per token [N] before aggregation, with its gradient by `batch.logprob`; `step` is what `observe`
+        returned for this optimiser step."""
+        with torch.no_grad():
+            own = self.surrogate(batch, step)
+            loss, slope = own.loss, own.slope
+            if self.dual_clip is not None:
+                beyond = indicator(torch.gt, own.ratio, self.dual_clip)
+                beyond.mul_(indicator(torch.lt, batch.advantage, 0.0))
+                loss = torch.lerp(loss, -self.dual_clip * batch.advantage, beyond)
+                slope = slope * (1 - beyond)
+        metrics = own.metrics | {"policy/ratio_max": own.ratio}
+        return TokenLoss(with_gradient(batch.logprob, loss, slope), slope, own.ratio, metrics)
 
     def observe(self, batch: TokenBatch, reduce: Reduce) -> Any:
         """Statistics over the whole optimiser step, the same on every rank; called when `needs_step`.
@@ -91,13 +98,13 @@ class Objective(ABC):
             raise ValueError(f"{type(self).__name__} keeps no state, but the checkpoint has {sorted(state)}")
 
 
-def token_ratio(batch: TokenBatch) -> Tensor:
-    """r[N] = exp(clamp(logprob - old_logprob, -20, 20))."""
-    return (batch.logprob - batch.old_logprob).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND).exp()
-
-
 def entropy_of(batch: TokenBatch) -> Tensor:
     """The entropies [N]. Raises ValueError if the batch has none."""
     if batch.entropy is None:
         raise ValueError("TokenBatch.entropy is None: compute it where needs_entropy is true")
     return batch.entropy
+
+
+def constant(value: float, like: Tensor) -> tuple[Tensor, Tensor]:
+    """A metric that is the same for all tokens of `like` [N]."""
+    return like.new_tensor(value), like.new_tensor(float(len(like)))

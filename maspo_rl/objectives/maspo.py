@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
-from maspo_rl.objectives.base import Objective, TokenLoss, token_ratio
+from maspo_rl.objectives.base import Objective, TokenLoss
+from maspo_rl.objectives.ratio import clipped_surrogate, importance_ratio
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
 
@@ -55,32 +55,27 @@ class Maspo(Objective):
         require(self.epsilon_high >= 0, "epsilon_high", self.epsilon_high, "must be at least 0")
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
-        ratio = token_ratio(batch)
-        with torch.no_grad():
-            excess = ratio - 1
-            gated = (excess * batch.advantage) > 0
-            gate = self._hard_gate(excess) if self.gate == "hard" else self._soft_gate(excess, batch)
-            gate = torch.where(gated, gate, 1.0)
-        loss = -(batch.advantage * gate) * ratio
-        return TokenLoss(loss, ratio.detach(), {"policy/gate_mean": (gate, gated)})
-
-    def _hard_gate(self, excess: Tensor) -> Tensor:
-        return ((excess <= self.epsilon_high) & (excess >= -self.epsilon_low)).to(excess.dtype)
-
-    def _soft_gate(self, excess: Tensor, batch: TokenBatch) -> Tensor:
+        ratio, ratio_slope = importance_ratio(batch)
+        if self.gate == "hard":
+            low, high = 1 - self.epsilon_low, 1 + self.epsilon_high
+            loss, slope = clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high)
+            return TokenLoss(loss, slope, ratio, {})
+        excess = (batch.advantage.sign() * (ratio - 1)).clamp_(min=0)  # above 0 on the gated side alone
         sigma = self._mass(batch.old_logprob) * self._risk(batch.advantage)
-        return (-0.5 * (excess / sigma).square()).exp()
+        gate = ((excess / sigma).square_() * -0.5).exp_()
+        pull = -batch.advantage * gate
+        return TokenLoss(pull * ratio, pull * ratio_slope, ratio, {"policy/gate_mean": (gate, excess > 0)})
 
     def _mass(self, old_logprob: Tensor) -> Tensor | float:
         if not self.mass:
             return self.sigma_base
-        mass = self.sigma_base * (-self.alpha * old_logprob).exp()
-        return mass.clamp(self.sigma_base, self.sigma_high) if self.clamps else mass
+        mass = (-self.alpha * old_logprob).exp_() * self.sigma_base
+        return mass.clamp_(self.sigma_base, self.sigma_high) if self.clamps else mass
 
     def _risk(self, advantage: Tensor) -> Tensor | float:
         if not self.risk:
             return 1.0
-        beta = torch.where(advantage > 0, self.beta_positive, self.beta_negative)
-        growth = 1 + beta * advantage.abs()
-        risk = torch.where(advantage > 0, growth, 1 / growth)
-        return risk.clamp(self.risk_low, self.risk_high) if self.clamps else risk
+        positive = 1 + self.beta_positive * advantage.clamp(min=0)
+        negative = 1 - self.beta_negative * advantage.clamp(max=0)
+        risk = positive / negative  # one of the two is 1
+        return risk.clamp_(self.risk_low, self.risk_high) if self.clamps else risk

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from torch import Tensor
 
-from maspo_rl.objectives.base import LOG_RATIO_BOUND
+from maspo_rl.objectives.ratio import LOG_RATIO_BOUND
 from maspo_rl.registry import require
 from maspo_rl.types import Reduce, TokenBatch
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from maspo_rl.objectives.aggregation import token_weights
-from maspo_rl.objectives.base import Metric, Objective, entropy_of
+from maspo_rl.objectives.base import Metric, Objective, constant, entropy_of
 from maspo_rl.objectives.diagnostics import diagnose
 from maspo_rl.objectives.penalties import AdaptiveEntropy, EntropyBonus, Kl
 from maspo_rl.objectives.reshaping import Selection
@@ -76,24 +76,19 @@ class PolicyLoss:
         return StepStatistics(observed, coefficient)
 
     def __call__(self, batch: TokenBatch, step: StepStatistics | None = None) -> MicroBatchLoss:
-        """Loss and metrics of a micro-batch. The objective's gradient by `logprob` is taken here, so that the metrics
-        show it, and handed on with the loss."""
+        """Loss and metrics of a micro-batch. `step` is what `observe` returned for this optimiser step."""
         if step is None and self.needs_step:
             raise RuntimeError("the statistics of this optimiser step are missing: call observe first")
-        with torch.enable_grad():
-            leaf = batch.logprob.detach().requires_grad_()
-            reshaped = self._reshape(replace(batch, logprob=leaf))
-            result = self.objective.token_loss(reshaped, step.objective if step else None)
-            token_loss = self._select(batch, result.loss)
-            (slope,) = torch.autograd.grad(token_loss.sum(), leaf)
-        weights = token_weights(batch.sequence, batch.totals, self.mode, self.constant, token_loss.dtype)
-        carrier = (weights * slope * batch.logprob).sum()
-        loss = (weights * token_loss.detach()).sum() + (carrier - carrier.detach())
+        reshaped = self._reshape(batch)
+        result = self.objective.token_loss(reshaped, step.objective if step else None)
+        slope = self._select(batch, result.slope)
+        weights = token_weights(batch.sequence, batch.totals, self.mode, self.constant, slope.dtype)
+        loss = (weights * self._select(batch, result.loss)).sum()
         metrics = result.metrics | diagnose(reshaped, result.ratio, slope, weights)
         if self.entropy_bonus is not None:
             coefficient = step.entropy_coefficient if step else self.entropy_bonus.coefficient
             loss = loss - (weights * self._select(batch, coefficient * entropy_of(batch))).sum()
-            metrics["policy/entropy_coefficient"] = torch.full_like(slope, coefficient)
+            metrics["policy/entropy_coefficient"] = constant(coefficient, slope)
         if self.kl is not None:
             kl = self.kl.estimate(batch)
             loss = loss + (weights * self._select(batch, self.kl.coefficient * kl)).sum()

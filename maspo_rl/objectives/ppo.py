@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from maspo_rl.objectives.base import Objective, TokenLoss, token_ratio
+from maspo_rl.objectives.base import Objective, TokenLoss
+from maspo_rl.objectives.ratio import clipped_surrogate, importance_ratio
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
 
@@ -29,7 +28,7 @@ class Ppo(Objective):
         require(self.epsilon_high >= 0, "epsilon_high", self.epsilon_high, "must be at least 0")
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
-        ratio = token_ratio(batch)
-        clipped = ratio.clamp(1 - self.epsilon_low, 1 + self.epsilon_high)
-        loss = torch.maximum(-batch.advantage * ratio, -batch.advantage * clipped)
-        return TokenLoss(loss, ratio.detach(), {})
+        ratio, ratio_slope = importance_ratio(batch)
+        low, high = 1 - self.epsilon_low, 1 + self.epsilon_high
+        loss, slope = clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high)
+        return TokenLoss(loss, slope, ratio, {})

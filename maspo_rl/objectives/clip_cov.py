@@ -1,0 +1,78 @@
+"""Clip-Cov: no gradient for a few random tokens of high covariance (Cui et al. 2025, arXiv 2505.22617)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from maspo_rl.objectives.base import Objective, TokenLoss
+from maspo_rl.objectives.covariance import Center, center, covariance
+from maspo_rl.objectives.ratio import clipped_surrogate, importance_ratio, indicator
+from maspo_rl.objectives.statistics import kth_smallest, token_lot
+from maspo_rl.registry import require
+from maspo_rl.types import Reduce, TokenBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Of an optimiser step: candidates whose lot is at most this lose their gradient."""
+
+    center: Center
+    threshold: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClipCov(Objective):
+    """PPO's clipped loss; a few tokens, drawn among the unclipped ones with covariance_low < covariance <
+    covariance_high, get loss 0 and gradient 0: the share `fraction` of the step's tokens, at least one; eq. 9 to 11.
+
+    The paper's formula has no clip on the other tokens, verl's code has (its 7B script widens both epsilons to 1).
+    The lot of a token is a hash of its sequence and place (`token_lot`): random, but the same for every split.
+    """
+
+    needs_step: ClassVar[bool] = True
+    observes_live: ClassVar[bool] = True
+
+    fraction: float = 2e-4
+    covariance_low: float = 1.0
+    covariance_high: float = 5.0
+    epsilon_low: float = 0.2
+    epsilon_high: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 < self.fraction <= 1, "fraction", self.fraction, "must be in (0, 1]")
+        above = self.covariance_high > self.covariance_low
+        require(above, "covariance_high", self.covariance_high, "must be above covariance_low")
+        require(self.epsilon_low >= 0, "epsilon_low", self.epsilon_low, "must be at least 0")
+        require(self.epsilon_high >= 0, "epsilon_high", self.epsilon_high, "must be at least 0")
+
+    def observe(self, batch: TokenBatch, reduce: Reduce) -> Drawn:
+        found = center(batch, reduce)
+        _, slope, _ = self._clipped(batch)
+        lots = token_lot(batch, self._candidates(batch, slope, found))
+        count = max(int(batch.totals.tokens * self.fraction), 1)
+        return Drawn(found, float(kth_smallest(lots, count, reduce)))
+
+    def surrogate(self, batch: TokenBatch, step: Drawn) -> TokenLoss:
+        loss, slope, ratio = self._clipped(batch)
+        candidates = self._candidates(batch, slope, step.center)
+        drawn = candidates[token_lot(batch, candidates) <= step.threshold]
+        loss[drawn], slope[drawn] = 0.0, 0.0
+        share = torch.zeros_like(loss).index_fill_(0, drawn, 1.0)
+        return TokenLoss(loss, slope, ratio, {"policy/covariance_selected": share})
+
+    def _clipped(self, batch: TokenBatch) -> tuple[Tensor, Tensor, Tensor]:
+        ratio, ratio_slope = importance_ratio(batch)
+        low, high = 1 - self.epsilon_low, 1 + self.epsilon_high
+        return *clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high), ratio
+
+    def _candidates(self, batch: TokenBatch, slope: Tensor, means: Center) -> Tensor:
+        """Indices of the tokens that may be drawn."""
+        values = covariance(batch, means)
+        inside = indicator(torch.gt, values, self.covariance_low)
+        inside.mul_(indicator(torch.lt, values, self.covariance_high)).mul_(slope)
+        return inside.nonzero().squeeze(1)

@@ -1,0 +1,64 @@
+"""The arithmetic that objectives share: the importance ratio, the clipped surrogate, and a loss with a known gradient.
+
+Objectives compute their gradient in closed form beside their value: on a CPU that is five times cheaper than letting
+autograd differentiate clamps and maxima, and the weight that papers argue about stands in the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from maspo_rl.types import TokenBatch
+
+LOG_RATIO_BOUND = 20.0
+"""Log-ratios are clamped to +-20 before exp (verl core_algos.py): e^20 = 4.85e8 stays finite in float32 under every
+power and product used here, and the ratio of a token beyond the bound has no gradient."""
+
+
+def indicator(comparison: Callable[..., Tensor], left: Tensor, right: Tensor | float) -> Tensor:
+    """1 where the comparison (torch.gt, ...) holds, else 0, in the type of `left`: as a factor it costs a third of a
+    bool mask on a CPU."""
+    return comparison(left, right, out=torch.empty_like(left))
+
+
+def importance_ratio(batch: TokenBatch) -> tuple[Tensor, Tensor]:
+    """r[N] = exp(clamp(logprob - old_logprob, -20, 20)) and dr / dlogprob [N]: r, or 0 beyond the bound."""
+    log_ratio = batch.logprob - batch.old_logprob
+    bounded = log_ratio.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
+    inside = indicator(torch.eq, log_ratio, bounded)
+    ratio = bounded.exp_()
+    return ratio, inside.mul_(ratio)
+
+
+def clipped_surrogate(
+    advantage: Tensor, ratio: Tensor, ratio_slope: Tensor, low: float | Tensor, high: float | Tensor
+) -> tuple[Tensor, Tensor]:
+    """max(-A r, -A clip(r, low, high)) [N] and its derivative by logprob [N]: -A dr, or 0 where clipped."""
+    unclipped = -advantage * ratio
+    clipped = torch.clamp(ratio, low, high).mul_(-advantage)  # type: ignore[arg-type]
+    live = indicator(torch.ge, unclipped, clipped)
+    return torch.maximum(unclipped, clipped), live.mul_(-advantage).mul_(ratio_slope)
+
+
+def with_gradient(logprob: Tensor, loss: Tensor, slope: Tensor) -> Tensor:
+    """`loss[N]`, with the derivative `slope[N]` by `logprob[N]`."""
+    attached: Tensor = _WithGradient.apply(logprob, loss, slope)  # type: ignore[no-untyped-call]
+    return attached
+
+
+class _WithGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logprob: Tensor, loss: Tensor, slope: Tensor) -> Tensor:
+        ctx.save_for_backward(slope)
+        return loss.view_as(loss)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (slope,) = ctx.saved_tensors
+        return gradient * slope, None, None

@@ -1,0 +1,91 @@
+"""Means and order statistics by sequence and over the optimiser step, the same for every split of it."""
+
+from __future__ import annotations
+
+import struct
+
+import torch
+from torch import Tensor
+
+from maspo_rl.types import Reduce, TokenBatch
+
+DIGIT_BITS = 16
+
+
+def sequence_mean(values: Tensor, sequence: Tensor) -> Tensor:
+    """Mean of `values[N]` over each token's sequence, [N]."""
+    length = torch.bincount(sequence)
+    total = values.new_zeros(len(length)).index_add_(0, sequence, values)
+    return (total / length).index_select(0, sequence)
+
+
+def sequence_quantile(values: Tensor, sequence: Tensor, quantile: float) -> Tensor:
+    """Quantile of `values[N]` over each token's sequence, [N], interpolated linearly as torch.quantile does."""
+    order = values.argsort()
+    order = order[sequence[order].argsort(stable=True)]
+    ascending = values[order]
+    length = torch.bincount(sequence)
+    position = (quantile * (length - 1)).to(values.dtype).clamp(min=0)
+    first = length.cumsum(0) - length
+    below = (first + position.floor().long()).clamp(max=len(values) - 1)
+    above = (first + position.ceil().long()).clamp(max=len(values) - 1)
+    return torch.lerp(ascending[below], ascending[above], position.frac())[sequence]
+
+
+def kth_smallest(values: Tensor, k: int, reduce: Reduce) -> Tensor:
+    """The k-th smallest (k >= 1) of all ranks' floating `values`, exactly; the largest if there are fewer than k.
+
+    A radix selection: in each round the ranks add up their histograms of the next 16 bits. Returns one value in the
+    type of `values`, the same on every rank; +infinity if there are no values at all.
+    """
+    keys, bits = _sortable(values)
+    count = int(reduce(torch.tensor(len(keys), device=keys.device), "sum"))
+    if count == 0:
+        return values.new_tensor(float("inf"))
+    rank, key = min(k, count), 0
+    for shift in range(bits - DIGIT_BITS, -1, -DIGIT_BITS):
+        digits = (keys >> shift) & (2**DIGIT_BITS - 1)
+        cumulative = reduce(torch.bincount(digits, minlength=2**DIGIT_BITS), "sum").cumsum(0)
+        digit = int(torch.searchsorted(cumulative, torch.tensor(rank, device=keys.device)))
+        rank -= int(cumulative[digit - 1]) if digit else 0
+        keys = keys[digits == digit]
+        key = key << DIGIT_BITS | digit
+    return values.new_tensor(_unsorted(key, bits))
+
+
+def _sortable(values: Tensor) -> tuple[Tensor, int]:
+    """Bit patterns [N] int64 that, read as unsigned numbers of so many bits, are in the order of the values."""
+    if values.dtype == torch.float64:
+        pattern = values.view(torch.int64)
+        return torch.where(pattern < 0, ~pattern, pattern | -(2**63)), 64
+    pattern = values.float().view(torch.int32).long()
+    return torch.where(pattern < 0, ~pattern, pattern | 2**31) & (2**32 - 1), 32
+
+
+def _unsorted(key: int, bits: int) -> float:
+    """The value whose sortable pattern is `key`."""
+    top = 1 << (bits - 1)
+    pattern = key ^ top if key & top else key ^ (2 * top - 1)
+    unsigned, floating = ("<Q", "<d") if bits == 64 else ("<I", "<f")
+    (value,) = struct.unpack(floating, struct.pack(unsigned, pattern))
+    return float(value)
+
+
+def token_lot(batch: TokenBatch, tokens: Tensor) -> Tensor:
+    """A lot in [0, 1) for each of the `tokens` (indices [K]), float64 [K]: a hash of the old log-probabilities of its
+    whole sequence and of its place in it, so that it is the same for every split. Only equal sequences draw alike."""
+    pattern = batch.old_logprob.float().view(torch.int32).long()
+    place = torch.arange(len(pattern), device=pattern.device)
+    blank = place.new_zeros(int(batch.sequence.max()) + 1 if len(pattern) else 0)
+    first = blank.scatter_reduce(0, batch.sequence, place, "amin", include_self=False)
+    whole = blank.index_add(0, batch.sequence, pattern)
+    rows = batch.sequence[tokens]
+    mixed = _mix(_mix(whole[rows]) + tokens - first[rows])
+    return (mixed & (2**53 - 1)).double() * 2.0**-53
+
+
+def _mix(bits: Tensor) -> Tensor:
+    """The finaliser of splitmix64 (Steele, Lea, Flood 2014); products wrap around."""
+    bits = (bits ^ (bits >> 30 & 2**34 - 1)) * -0x40A7B892E31B1A47
+    bits = (bits ^ (bits >> 27 & 2**37 - 1)) * -0x6B2FB644ECCEEE15
+    return bits ^ (bits >> 31 & 2**33 - 1)
