@@ -16,6 +16,7 @@ from maspo_rl.verifier.evaluate import (
     same_zeros,
 )
 from maspo_rl.verifier.expression import Node, constant, symbols
+from maspo_rl.verifier.number import FLOAT_DIGITS, ROUNDED_DIGITS
 from maspo_rl.verifier.structure import (
     Atom,
     Based,
@@ -31,13 +32,12 @@ from maspo_rl.verifier.structure import (
 )
 from maspo_rl.verifier.units import conversion
 
-_ROUNDED_DIGITS = 6
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _INFINITY = Atom(Node("symbol", name="\\infty"))
 _MINUS_INFINITY = Atom(Node("neg", (Node("symbol", name="\\infty"),)))
 
 
-def same(answer: Value, gold: Value) -> bool | None:
+def same(answer: Value, gold: Value) -> bool | None:  # noqa: PLR0911
     """The question of the room. Raises UndefinedError or TooLargeError from the evaluation of constants."""
     answer, gold = _settled(answer), _settled(gold)
     if isinstance(gold, Named) or isinstance(answer, Named):
@@ -83,7 +83,7 @@ def _settled(value: Value) -> Value:
     return value
 
 
-def _same_collections(answer: Value, gold: Value) -> bool | None:
+def _same_collections(answer: Value, gold: Value) -> bool | None:  # noqa: PLR0911
     match answer, gold:
         case Interval(), Interval():
             if (answer.low_closed, answer.high_closed) != (gold.low_closed, gold.high_closed):
@@ -149,7 +149,7 @@ def _all(verdicts: Sequence[bool | None]) -> bool | None:
     return None if None in verdicts else True
 
 
-def _same_named(answer: Value, gold: Value) -> bool | None:
+def _same_named(answer: Value, gold: Value) -> bool | None:  # noqa: PLR0911
     """`x = 5` and `5` agree; `y = 5` and `x = 5` do not. A name on one side only is taken off."""
     if isinstance(answer, Named) and isinstance(gold, Named):
         if answer.name == gold.name:
@@ -168,7 +168,7 @@ def _same_named(answer: Value, gold: Value) -> bool | None:
 
 
 def _as_relation(named: Named) -> Relation:
-    return Relation(("=",), (Atom(Node("symbol", name=named.name)), named.value))
+    return Relation(("=",), (named.side or Atom(Node("symbol", name=named.name)), named.value))
 
 
 def _difference(relation: Relation) -> Node | None:
@@ -179,7 +179,7 @@ def _difference(relation: Relation) -> Node | None:
     return Node("add", (first.node, Node("neg", (rest[0].node,))))
 
 
-def _same_relations(answer: Relation, gold: Relation) -> bool | None:
+def _same_relations(answer: Relation, gold: Relation) -> bool | None:  # noqa: PLR0911
     first, second = as_interval(answer), as_interval(gold)
     if first is not None and second is not None and symbols_of(answer) == symbols_of(gold):
         return same(first, second)
@@ -215,7 +215,7 @@ def symbols_of(relation: Relation) -> frozenset[str]:
     return names - {"\\infty"}
 
 
-def as_interval(relation: Relation) -> Interval | Union | None:
+def as_interval(relation: Relation) -> Interval | Union | None:  # noqa: PLR0911
     """`x < 3`, `0 < x <= 2`, `x != 3` as sets of reals: one symbol alone between constants."""
     sides, operators = relation.sides, relation.operators
     alone = [
@@ -283,12 +283,19 @@ def _same_atoms(answer: Atom, gold: Atom) -> bool | None:
                 readings.append((Node("mul", (node, scale)), gold.node))
             elif mark == gold.mark and not answer.mark:
                 readings.append((node, Node("mul", (gold.node, scale))))
-    if answer.bare is not None and not gold.unit and not symbols(gold.node):
-        readings.append((answer.bare, gold.node))
+    if answer.bare is not None and not symbols(gold.node):
+        readings += _converted(answer.bare, answer.bare_unit, gold.node, gold.unit)
+    if gold.bare is not None and answer.unit:
+        readings += _converted(answer.node, answer.unit, gold.bare, gold.bare_unit)
     verdicts = [_same_nodes(*reading) for reading in readings]
     if True in verdicts:
         return True
     return None if None in verdicts else False
+
+
+def _converted(answer: Node, unit: str, gold: Node, gold_unit: str) -> list[tuple[Node, Node]]:
+    factor = conversion(unit, gold_unit)
+    return [] if factor is None else [(Node("mul", (answer, constant(factor))), gold)]
 
 
 _DEGREE = Node("div", (Node("symbol", name="\\pi"), constant(180)))
@@ -318,10 +325,10 @@ def _literal(node: Node) -> Node | None:
 def _rounds_to(decimal: Node, other: Node) -> bool:
     """Whether a decimal of six places and six significant digits or more is `other`, rounded; never another decimal."""
     literal = _literal(decimal)
-    if literal is None or min(literal.decimals, literal.significant) < _ROUNDED_DIGITS or literal.value == 0:
+    if literal is None or min(literal.decimals, literal.significant) < ROUNDED_DIGITS or literal.value == 0:
         return False
     partner = _literal(other)
-    if partner is not None and (partner.decimals >= literal.decimals or literal.significant < 15):
+    if partner is not None and (partner.decimals >= literal.decimals or literal.significant < FLOAT_DIGITS):
         return False
     try:
         exact = numeric(other, HIGH, {})

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 
 from maspo_rl.verifier.expression import Node, symbols, walk
 
@@ -38,7 +38,7 @@ class NotRationalError(Exception):
     """Not a rational function of its symbols."""
 
 
-def exact(node: Node) -> Fraction:
+def exact(node: Node) -> Fraction:  # noqa: PLR0911
     """The value of a rational constant. Raises NotRationalError, UndefinedError or TooLargeError."""
     values = [exact(part) for part in node.args]
     match node.op:
@@ -103,7 +103,7 @@ def _binomial(upper: Fraction, lower: Fraction) -> Fraction:
     return result if lower <= upper else Fraction(0)
 
 
-def modular(node: Node, point: Mapping[str, int], prime: int) -> int:
+def modular(node: Node, point: Mapping[str, int], prime: int) -> int:  # noqa: PLR0911, PLR0912
     """The value of a rational function modulo `prime`. Raises as `exact`; UndefinedError also for a pole at `point`."""
     match node.op:
         case "number":
@@ -151,7 +151,7 @@ def _context(digits: int) -> Any:
 LOW, HIGH = _context(30), _context(90)
 
 
-def numeric(node: Node, context: Any, point: Mapping[str, Fraction]) -> Number:
+def numeric(node: Node, context: Any, point: Mapping[str, Fraction]) -> Number:  # noqa: PLR0911, PLR0912
     """The value in `context`'s precision.
 
     Raises NotRationalError (not a number at all), UndefinedError and TooLargeError.
@@ -415,7 +415,7 @@ def _zero(node: Node, unknown: str, point: Mapping[str, Fraction]) -> Fraction |
     """A real zero in `unknown` near its sample value, by the secant method (30 steps)."""
 
     def value(at: Number) -> Number:
-        return numeric(node, LOW, point | {unknown: Fraction(str(LOW.nstr(at, 30)))})
+        return numeric(node, LOW, {**point, unknown: Fraction(str(LOW.nstr(at, 30)))})
 
     left, right = LOW.mpf(point[unknown].numerator) / point[unknown].denominator, LOW.mpf("1.37")
     try:

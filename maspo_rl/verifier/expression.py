@@ -214,7 +214,7 @@ class Parser:
         self._expect("{")
         return self._group(("}",))
 
-    def _primary(self) -> Node:
+    def _primary(self) -> Node:  # noqa: PLR0911
         token = self._take()
         if token.kind == "number":
             return self._literal(token)
@@ -308,16 +308,7 @@ class Parser:
     def _raw_argument(self) -> str:
         """The text of a subscript, as a name."""
         token = self._take()
-        if token.text != "{":
-            return token.text
-        depth = 1
-        pieces: list[str] = []
-        while True:
-            token = self._take()
-            depth += (token.text == "{") - (token.text == "}")
-            if depth == 0:
-                return "".join(pieces)
-            pieces.append(token.text)
+        return token.text if token.text != "{" else "".join(self._raw_until("}"))
 
     def _function(self, name: str) -> Node:
         if name == "sqrt":
@@ -402,13 +393,34 @@ class Parser:
         raise NotUnderstoodError(f"\\{name}")
 
     def _fraction(self) -> Node:
+        derivative = self._derivative()
+        if derivative is not None:
+            return derivative
+        return Node("div", (self._braced(), self._braced()))
+
+    def _derivative(self) -> Node | None:
+        """`\\frac{d v}{d t}` as one symbol, so that no `d` cancels; None for a fraction of another kind."""
         start = self._index
-        numerator = self._braced()
-        denominator = self._braced()
-        letters = [token.text for token in self._tokens[start : self._index] if token.kind == "symbol"]
-        if len(letters) >= 2 and letters[0] == "d" and letters.count("d") >= 2:
-            raise NotUnderstoodError("a derivative")
-        return Node("div", (numerator, denominator))
+        self._expect("{")
+        above = self._raw_until("}")
+        self._expect("{")
+        below = self._raw_until("}")
+        tops = [text for text in above if text not in ("^", "{", "}", "_") and not text.isdigit()]
+        bottoms = [text for text in below if text not in ("^", "{", "}") and not text.isdigit()]
+        if len(tops) >= 2 and len(bottoms) == 2 and tops[0] == bottoms[0] == "d" and "!" not in tops + bottoms:
+            return Node("symbol", name="".join((*above, "/", *below)).replace("{", "").replace("}", ""))
+        self._index = start
+        return None
+
+    def _raw_until(self, closer: str) -> list[str]:
+        depth = 1
+        pieces: list[str] = []
+        while True:
+            token = self._take()
+            depth += (token.text == "{") - (token.text == closer)
+            if depth == 0:
+                return pieces
+            pieces.append(token.text)
 
 
 def _primed(node: Node) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ class Extraction:
 
 _BOX_COMMANDS = ("boxed", "fbox")
 """Found with and without its backslash: some string escape on the way may have eaten it."""
+_BRACES = re.compile(r"\\.|[{}]", re.DOTALL)
 _CLOSE_THINK = "</think>"
 _OPEN_THINK = "<think>"
 
@@ -33,19 +35,14 @@ def final_part(output: str) -> str | None:
 def closing_brace(text: str, start: int) -> int:
     """The index of the brace that closes the one at `start`, or -1. Escaped braces do not count."""
     depth = 0
-    index = start
-    while index < len(text):
-        character = text[index]
-        if character == "\\":
-            index += 2
-            continue
-        if character == "{":
+    for match in _BRACES.finditer(text, start):
+        brace = match.group()
+        if brace == "{":
             depth += 1
-        elif character == "}":
+        elif brace == "}":
             depth -= 1
             if depth == 0:
-                return index
-        index += 1
+                return match.start()
     return -1
 
 

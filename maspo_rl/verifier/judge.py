@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from maspo_rl.types import Label
 from maspo_rl.verifier.compare import same
@@ -47,6 +48,16 @@ def quick(answer: str, gold: str) -> Result | None:
     if gold_number is None or answer_number is None:
         return None
     return correct("the same number") if same_number(answer_number, gold_number) else wrong("another number")
+
+
+def quick_long(answer: str, gold: str, most: int) -> Result:
+    """The verdict where a text is longer than is read (`most` characters): plain numbers and equal strings only."""
+    if len(gold) > most and parse_number(gold) is None:
+        return Result(Label.UNPARSEABLE, f"the gold has {len(gold)} characters, more than the limit of {most}")
+    first, second = parse_number(answer), parse_number(gold)
+    if first is not None and second is not None and same_number(first, second):
+        return correct("the same number")
+    return wrong(f"the answer has {len(answer)} characters, more than the limit of {most}")
 
 
 def judge(answer: str, gold: str) -> Result:
@@ -101,7 +112,7 @@ class Judgement:
             return wrong(f"an unevaluated {sorted(left_to_do)[0]} is not an answer")
         return None
 
-    def _by_structure(self) -> Result:
+    def _by_structure(self) -> Result:  # noqa: PLR0911
         try:
             gold = read(self.gold)
         except NotUnderstoodError:
@@ -138,12 +149,15 @@ class Judgement:
         return wrong(f"not equal by math-verify ({why})")
 
 
+@lru_cache(maxsize=512)
 def gold_trouble(gold: str) -> str | None:
     """Why a normalised gold cannot be judged against, as far as that can be told without math-verify."""
     if not gold or not any(character.isalnum() or character in "\\∞" for character in gold):
         return "is empty"
     if len(_PROSE.findall(_LATEX_NAME.sub(" ", gold))) > _MOST_GOLD_WORDS:
         return f"has more than {_MOST_GOLD_WORDS} words: prose, not an answer"
+    if gold.replace("\\text{", "").rstrip("}").casefold() in ("nan", "null", "n/a"):
+        return "is no answer"
     try:
         read(gold)
     except NotUnderstoodError as trouble:
@@ -172,6 +186,7 @@ def option_letter(answer: str) -> str | None:
     return (named.group(1) or named.group(2)).upper()
 
 
+@lru_cache(maxsize=512)
 def pending(text: str) -> frozenset[str]:
     """Operations that a text leaves to be carried out: sums, integrals, limits, common divisors, remainders."""
     try:

@@ -31,8 +31,26 @@ def _unicode_table() -> dict[int, str]:
         "⅚": "\\frac{5}{6}", "⅐": "\\frac{1}{7}", "⅛": "\\frac{1}{8}", "⅜": "\\frac{3}{8}", "⅝": "\\frac{5}{8}",
         "⅞": "\\frac{7}{8}", "⅑": "\\frac{1}{9}", "⅒": "\\frac{1}{10}",
     }  # fmt: skip
-    greek = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho".split()
-    greek += "sigma sigma tau upsilon phi chi psi omega".split()
+    greek = [
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "iota",
+        "kappa",
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+        "omicron",
+        "pi",
+        "rho",
+    ]
+    greek += ["sigma", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"]
     table |= {chr(0x3B1 + index): f"\\{name} " for index, name in enumerate(greek)}
     table |= {"Γ": "\\Gamma ", "Δ": "\\Delta ", "Θ": "\\Theta ", "Λ": "\\Lambda ", "Π": "\\Pi ", "Σ": "\\Sigma "}
     table |= {"Φ": "\\Phi ", "Ψ": "\\Psi ", "Ω": "\\Omega ", "ϕ": "\\phi ", "µ": "\\mu "}
@@ -65,10 +83,31 @@ _COMMANDS = {
     "\\vee": " \\text{or} ", "\\arcsin": "\\asin ", "\\arccos": "\\acos ", "\\arctan": "\\atan ",
     "\\colon": ":", "\\imath": "i", "\\hfill": " ", "\\newline": " ", "\\nonumber": "", "\\euro": "", "\\pounds": "",
     "\\lbrack": "[", "\\rbrack": "]", "\\lparen": "(", "\\rparen": ")", "\\varphi": "\\phi ",
-    "\\varepsilon": "\\epsilon ", "\\vartheta": "\\theta ",
+    "\\infinity": "\\infty ", "\\varepsilon": "\\epsilon ", "\\vartheta": "\\theta ",
 }  # fmt: skip
 _COMMAND = re.compile(r"\\(?:[a-zA-Z]+|.)", re.DOTALL)
 _DOUBLE_ESCAPE = re.compile(r"\\\\(?=(?:d?frac|sqrt|text|pi|infty|cdot|times|left|right|le|ge|pm|cup|circ|begin)\b)")
+_STANDALONE = frozenset(
+    f"\\{name}"
+    for name in (
+        *("frac", "sqrt", "binom", "text", "begin", "end", "overline", "bar", "dot", "ddot", "hat", "vec", "mathbb"),
+        *("cdot", "times", "div", "pm", "mp", "le", "ge", "ne", "in", "cup", "cap", "to", "circ", "prime", "approx"),
+        *("sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "sinh", "cosh", "tanh", "log", "ln", "exp"),
+        *("pi", "theta", "alpha", "beta", "gamma", "delta", "lambda", "mu", "omega", "sigma", "rho", "tau", "phi"),
+        *("psi", "eta", "zeta", "infty", "triangle", "angle", "emptyset", "lfloor", "rfloor", "lceil", "rceil"),
+        *("sum", "int", "prod", "lim", "gcd", "lcm", "mod", "bmod", "pmod", "max", "min", "ldots"),
+    )
+)
+_RUN_ON = frozenset(
+    f"\\{name}"
+    for name in (
+        *("pi", "theta", "alpha", "beta", "omega", "sin", "cos", "tan", "cot", "sec", "csc", "log", "ln", "le", "leq"),
+        *("ge", "geq", "ne", "neq", "cdot", "times", "pm", "triangle", "angle", "infty", "sqrt"),
+    )
+)
+"""Commands that a text stripped of its spaces runs into the letters after them, `\\sinx`."""
+_LOST_ROW_END = re.compile(r"(?<!\\)\\(?=[-\d])")
+_BRACED_JOINT = re.compile(r"(?<!text)\{(or|and)\}")
 _THIN_GROUP = re.compile(r"(?<=\d)(?:\\[,;: ]|~|\{,\}|\{\\,\})(?=\d{3}(?!\d))")
 _SPACED_COMMA = re.compile(r",\\!\s*")
 _DOT_AFTER_SIZE = re.compile(r"\\(?:left|right)\s*\.")
@@ -85,7 +124,20 @@ _PREFIXES = (
 )
 _EDGE = ' \t\n.,;:`"*_~'
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sympy|cmath)\.(?=[a-z])")
+_MOST_REMEMBERED_CHARS = 256
 _WORDLESS = re.compile(r"[\s\d.,:;%()\[\]+\-*/^=<>|!]*[A-Za-z]?[\s\d.,:;%()\[\]+\-*/^=<>|!]*")
+
+
+def _command(match: re.Match[str]) -> str:
+    """The canonical command; an unknown one that begins with a known one is that and the letters after it."""
+    name = match.group()
+    if name in _COMMANDS:
+        return _COMMANDS[name]
+    if name not in _STANDALONE:
+        for length in range(min(len(name) - 1, 9), 2, -1):
+            if name[:length] in _RUN_ON and len(name) - length <= 4:
+                return f"{_COMMANDS.get(name[:length], name[:length])} {name[length:]}"
+    return name
 
 
 def _unwrap_text(text: str) -> str:
@@ -141,9 +193,12 @@ def _brace_arguments(text: str, command: str, arguments: int) -> str:
     return command.join(pieces)
 
 
-@lru_cache(maxsize=65536)
 def normalise(text: str) -> str:
     """The canonical spelling of an answer or a gold. Idempotent."""
+    return _remembered(text) if len(text) <= _MOST_REMEMBERED_CHARS else _normalise(text)
+
+
+def _normalise(text: str) -> str:  # noqa: PLR0912
     if not text.isascii():
         text = text.translate(_UNICODE)
         for mark, operator in ((_SUPER, "^"), (_SUB, "_")):
@@ -154,7 +209,10 @@ def normalise(text: str) -> str:
         text = _SPACED_COMMA.sub(",", text)
         text = _THIN_GROUP.sub("", text)
         text = _DOT_AFTER_SIZE.sub("", text)
-        text = _COMMAND.sub(lambda match: _COMMANDS.get(match.group(), match.group()), text)
+        if "\\begin" in text:
+            text = _LOST_ROW_END.sub(r"\\\\", text)
+        text = _COMMAND.sub(_command, text)
+        text = _BRACED_JOINT.sub(r" \1 ", text.replace("{,}", ",").replace("{}", ""))
         if "\\text" in text:
             text = _unwrap_text(text)
         if "\\frac" in text:
@@ -168,6 +226,8 @@ def normalise(text: str) -> str:
     while before != text:
         before = text
         text = text.strip(_EDGE)
+        if text.startswith("{") and "," not in text and closing_brace(text, 0) == len(text) - 1:
+            text = text[1:-1]
         lowered = text[:24].lower()
         for prefix in _PREFIXES:
             for wrapped in (prefix, f"\\text{{{prefix}}}"):
@@ -177,3 +237,6 @@ def normalise(text: str) -> str:
     if _SPACED_NUMBER.fullmatch(text):
         text = text.replace(" ", "")
     return text
+
+
+_remembered = lru_cache(maxsize=8192)(_normalise)

@@ -9,6 +9,9 @@ _DIGITS = frozenset("0123456789")
 LONG_DIGITS = 400
 """Up to here a number is a Fraction; longer ones are compared digit by digit (int() is quadratic)."""
 
+ROUNDED_DIGITS = 6
+FLOAT_DIGITS = 15
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -71,7 +74,21 @@ def parse_number(text: str) -> Number | None:
 
 
 def same_number(first: Number, second: Number) -> bool:
-    """Exact equality. Two long numbers are equal when written with the same digits."""
+    """Exact equality, or one the other's rounded value. Long numbers are equal when written with the same digits."""
     if first.is_long or second.is_long:
         return first == second
-    return first.value() == second.value()
+    return first.value() == second.value() or _rounds_to(first, second) or _rounds_to(second, first)
+
+
+def _rounds_to(decimal: Number, other: Number) -> bool:
+    """Whether `decimal` is `other` rounded to its last place.
+
+    Asked only of six decimals and six significant digits or more, and never between two decimals, except where one has
+    the 15 digits of a float: 0.30000000000000004 is 0.3.
+    """
+    if min(decimal.decimals, len(decimal.digits)) < ROUNDED_DIGITS or decimal.denominator != "1":
+        return False
+    if other.denominator == "1" and (len(decimal.digits) < FLOAT_DIGITS or other.decimals >= decimal.decimals):
+        return False
+    exact, given = other.value(), decimal.value()
+    return abs(exact - given) <= max(Fraction(1, 2 * 10**decimal.decimals), abs(exact) / 10**14)

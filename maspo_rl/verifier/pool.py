@@ -18,6 +18,7 @@ from maspo_rl.verifier.wire import DeadlineError, Message, PeerGoneError, read_w
 START_DEADLINE_S = 120.0
 START_ATTEMPTS = 3
 IDLE_CHECK_S = 1.0
+START_PAUSE_S = 10.0
 DEATH_RETRIES = 2
 ERROR_RETRIES = 1
 _CHILD_CODE = "from maspo_rl.verifier.worker import main; main()"
@@ -123,6 +124,8 @@ class Pool:
         """Raises RuntimeError after `close`."""
         self.start()
         job = Job(request)
+        # From here on nobody can cancel it, so that the thread that ends it never meets an ended future.
+        job.future.set_running_or_notify_cancel()
         with self._lock:
             self.pending += 1
         job.future.add_done_callback(self._done)
@@ -162,16 +165,27 @@ class Pool:
         with self._lock:
             self.pending -= 1
 
+    def _refuse(self, reason: str) -> bool:
+        """End jobs as errors for a while, since no child can be started; False when the pool was closed."""
+        again = time.monotonic() + START_PAUSE_S
+        while (remaining := again - time.monotonic()) > 0:
+            try:
+                job = self._jobs.get(timeout=remaining)
+            except queue.Empty:
+                return True
+            if job is None:
+                return False
+            job.future.set_result({"label": "error", "reason": reason})
+        return True
+
     def _serve(self, index: int) -> None:
         child: Child | None = None
         while True:
             try:
                 child = child or self._start_child(index)
             except WorkerStartError as error:
-                job = self._jobs.get()
-                if job is None:
+                if not self._refuse(str(error)):
                     return
-                job.future.set_result({"label": "error", "reason": str(error)})
                 continue
             try:
                 job = self._jobs.get(timeout=IDLE_CHECK_S)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from maspo_rl.verifier.expression import Node, Parser
+from maspo_rl.verifier.expression import Node, Parser, constant
 from maspo_rl.verifier.tokens import (
     BeyondLimitsError,
     NotUnderstoodError,
@@ -18,17 +19,21 @@ from maspo_rl.verifier.units import is_unit
 _MOST_ITEMS = 64
 _RELATIONS = frozenset(("=", "<", ">", "<=", ">=", "!=", "~="))
 _EMPTY = frozenset(("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "none"))
-_ALPHABETIC_TAIL = 4
+_MYRIADS = {"万": 10**4, "亿": 10**8}
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """One expression with the unit or mark it carried: `%`, `deg` or nothing. `bare` reads a last letter as a unit."""
+    """One expression with the unit or mark it carried: `%`, `deg` or nothing.
+
+    `bare` is what remains when a last letter, `bare_unit`, is read as a unit and not as a variable.
+    """
 
     node: Node
     unit: str = ""
     mark: str = ""
     bare: Node | None = None
+    bare_unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +74,11 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """`name = value`: the name a symbol, `f(x)`, a tuple of names, a word."""
+    """`name = value`: the name a symbol, `f(x)`, a tuple of names, a word; `side` is it as an expression."""
 
     name: str
     value: Value
+    side: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,7 @@ Value = Atom | Word | Based | Many | Interval | Union | Named | Relation | Ratio
 EMPTY_SET = Many("set", ())
 
 
+@lru_cache(maxsize=512)
 def read(text: str) -> Value:
     """The structure of a normalised text. Raises NotUnderstoodError."""
     if text.lower().removeprefix("\\text{").removesuffix("}").strip() in _EMPTY:
@@ -183,10 +190,13 @@ def _records(items: list[Value]) -> Value:
     return Named("(" + ",".join(names) + ")", tuples[0] if len(tuples) == 1 else Many("list", tuples))
 
 
-def _single(tokens: list[Token], depth: int) -> Value:
+def _single(tokens: list[Token], depth: int) -> Value:  # noqa: PLR0911
     membership = _split(tokens, frozenset(("in",)))
     if len(membership) == 2 and _name(membership[0]) is not None:
         return _value(membership[1], depth + 1)
+    if len(tokens) > 2 and tokens[0].kind == "symbol" and (tokens[1].text, tokens[-1].text) in (("(", "]"), ("[", ")")):
+        # `t(0, 4]`: a half-open interval cannot be an argument, so the sign of membership was left out.
+        return _value(tokens[1:], depth + 1)
     related = _relation(tokens, depth)
     if related is not None:
         return related
@@ -222,12 +232,17 @@ def _plus_minus(tokens: list[Token]) -> tuple[list[Token], list[Token]] | None:
     return choose(upper), choose(lower)
 
 
-def _bracketed(tokens: list[Token], depth: int) -> Value | None:
+def _bracketed(tokens: list[Token], depth: int) -> Value | None:  # noqa: PLR0911
     """A set, tuple, interval, or the content of redundant brackets. None for brackets of an expression."""
     opening, closing, inner = tokens[0].text, tokens[-1].text, tokens[1:-1]
     if opening == "\\{" or (opening == "{" and len(_split(inner, frozenset(",;"))) > 1):
         if not inner:
             return EMPTY_SET
+        for index, token in enumerate(inner):
+            if index and token.text in ("|", ":") and token.kind == "operator":
+                if inner[0].kind == "symbol" and (index == 1 or inner[1].text == "in"):
+                    return _value(inner[index + 1 :], depth + 1)
+                break
         content = _value(inner, depth + 1)
         items = content.items if isinstance(content, Many) and content.kind == "list" else (content,)
         return Many("set", items)
@@ -272,9 +287,13 @@ def _name(tokens: list[Token]) -> str | None:
     for index, token in enumerate(tokens):
         if token.kind in ("open", "close"):
             depth += 1 if token.kind == "open" else -1
-        elif token.kind == "function" or (token.kind == "operator" and token.text not in ("_", "'", ":", "|")):
-            return None
-        elif token.kind == "number" and depth == 0 and not (index and tokens[index - 1].text == "_"):
+        elif (
+            token.kind == "function"
+            or (token.kind == "operator" and token.text not in ("_", "'", ":", "|"))
+            or token.kind == "number"
+            and depth == 0
+            and not (index and tokens[index - 1].text == "_")
+        ):
             return None
     letters = [token for token in tokens if token.kind in ("symbol", "word")]
     if not letters or (tokens[0].kind == "symbol" and tokens[0].text in ("e", "\\pi", "\\infty")):
@@ -295,23 +314,40 @@ def _relation(tokens: list[Token], depth: int) -> Value | None:
             sides[-1].append(token)
     if not operators:
         return None
+    if not sides[0] and operators[0] in ("=", "~="):
+        return _value([token for token in tokens if token.text != operators[0]], depth + 1)
     if len(operators) > 8:
         raise BeyondLimitsError("a chain of more than 8 relations")
     name = _name(sides[0])
     if name is not None and len(operators) == 1 and operators[0] in ("=", "~="):
-        return Named(name, _value(sides[1], depth + 1))
+        return Named(name, _value(sides[1], depth + 1), _expression(sides[0]))
     values = tuple(_value(side, depth + 1) for side in sides)
     if name is not None and set(operators) == {"="}:
         return Named(name, Relation(tuple(operators[1:]), values[1:]))
     return Relation(tuple(operators), values)
 
 
+def _expression(tokens: list[Token]) -> Value | None:
+    try:
+        return Atom(Parser(tokens).parse())
+    except NotUnderstoodError:
+        return None
+
+
 def _based(tokens: list[Token]) -> Based | None:
     """`204_5`, `(204)_{5}`, `204_{\\text{five}}`."""
     plain = [token for token in tokens if token.text not in ("(", ")", "{", "}")]
-    if len(plain) != 3 or plain[0].kind != "number" or plain[1].text != "_" or not plain[0].text.isdigit():
+    negative = plain[0].text == "-" if plain else False
+    plain = plain[negative:]
+    if len(plain) < 3 or plain[-2].text != "_":
         return None
-    return Based(plain[0].text.lstrip("0") or "0", plain[2].text.lower())
+    digits = plain[:-2]
+    if any(token.kind not in ("number", "symbol") or not token.text.replace(".", "").isalnum() for token in digits):
+        return None
+    if digits[0].kind != "number" and all(token.kind == "symbol" for token in digits):
+        return None
+    spelt = "".join(token.text for token in digits).upper().lstrip("0") or "0"
+    return Based(("-" if negative else "") + spelt, plain[-1].text.lower())
 
 
 def _atom(tokens: list[Token]) -> Value:
@@ -319,16 +355,20 @@ def _atom(tokens: list[Token]) -> Value:
     if words is not None:
         return Word(words)
     body, unit, mark = _marked(tokens)
-    if body and body[-1].kind == "word" and not body[-1].text.isascii() and body[-1].text[:1] in "万亿":
-        scale = {"万": "10000", "亿": "100000000"}[body[-1].text[:1]]
+    scale = _MYRIADS.get(body[-1].text[:1]) if body and body[-1].kind == "word" else None
+    if scale is not None:
         unit = body[-1].text[1:] or unit
-        body = [*body[:-1], Token("operator", "*"), Token("number", scale)]
+        body = body[:-1]
     if not body:
         raise NotUnderstoodError("a unit without a value")
     node = Parser(body).parse()
+    if scale is not None:
+        node = Node("mul", (node, constant(scale)), name="scale")
     value = _without_letter_unit(body)
-    bare = Parser(value).parse() if value else None
-    return Atom(node, unit, mark, bare)
+    if not value:
+        return Atom(node, unit, mark)
+    letter = "".join(token.text for token in body[len(value) :] if token.text not in "{}")
+    return Atom(node, unit, mark, Parser(value).parse(), letter)
 
 
 def _without_letter_unit(body: list[Token]) -> list[Token]:
@@ -374,7 +414,11 @@ def _marked(tokens: list[Token]) -> tuple[list[Token], str, str]:
         return body, "", "deg"
     texts = [token.text for token in body[-4:]]
     for tail in (["^", "\\circ"], ["^", "{", "\\circ", "}"]):
-        if texts[-len(tail) :] == tail and len(body) > len(tail):
+        if (
+            not any(token.kind == "function" for token in body)
+            and texts[-len(tail) :] == tail
+            and len(body) > len(tail)
+        ):
             return body[: -len(tail)], unit, "deg"
     return body, unit, ""
 
@@ -399,18 +443,4 @@ def _unit_start(tokens: list[Token], end: int) -> int | None:
         return index - 1
     if last.kind == "symbol" and tokens[index - 2].text == "/" and index >= 3 and tokens[index - 3].kind == "word":
         return index - 1
-    run = _short_unit(tokens, index)
-    return run
-
-
-def _short_unit(tokens: list[Token], index: int) -> int | None:
-    """Two or three letters that were split into symbols but spell a unit after a number, `35 cm`."""
-    for length in (3, 2):
-        start = index - length
-        if start < 1 or tokens[start - 1].kind not in ("number", "close"):
-            continue
-        run = tokens[start:index]
-        together = all(token.kind == "symbol" and token.text.isalpha() for token in run)
-        if together and not any(token.spaced for token in run[1:]) and is_unit("".join(token.text for token in run)):
-            return start
     return None

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def parse_latex(text: str) -> tuple[Any, ...]:
     """The sympy readings of one boxed LaTeX text; empty if it has none (math-verify 0.9.0)."""
     from math_verify import LatexExtractionConfig, parse  # noqa: PLC0415 - half a second, wanted in workers only

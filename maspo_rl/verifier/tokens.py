@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from maspo_rl.verifier.units import is_unit
+
 Kind = Literal["number", "symbol", "function", "word", "operator", "open", "close", "matrix", "separator", "command"]
 
 
@@ -27,15 +29,105 @@ class BeyondLimitsError(NotUnderstoodError):
 
 
 FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc asin acos atan arcsin arccos arctan sinh cosh tanh exp log ln lg sqrt".split()
+    [
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "asin",
+        "acos",
+        "atan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "exp",
+        "log",
+        "ln",
+        "lg",
+        "sqrt",
+    ]
 )
 UNEVALUATED = frozenset(
-    "sum int iint oint prod lim limsup liminf gcd lcm mod bmod pmod max min sup inf det deriv partial nabla".split()
+    [
+        "sum",
+        "int",
+        "iint",
+        "oint",
+        "prod",
+        "lim",
+        "limsup",
+        "liminf",
+        "gcd",
+        "lcm",
+        "mod",
+        "bmod",
+        "pmod",
+        "max",
+        "min",
+        "sup",
+        "inf",
+        "det",
+        "deriv",
+        "partial",
+        "nabla",
+    ]
 )
 _SYMBOL_COMMANDS = frozenset(
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi "
-    "psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega infty hbar ell emptyset angle triangle "
-    "ldots odot oplus prime circ mho AA".split()
+    [
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "iota",
+        "kappa",
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+        "omicron",
+        "pi",
+        "rho",
+        "sigma",
+        "tau",
+        "upsilon",
+        "phi",
+        "chi",
+        "psi",
+        "omega",
+        "Gamma",
+        "Delta",
+        "Theta",
+        "Lambda",
+        "Xi",
+        "Pi",
+        "Sigma",
+        "Upsilon",
+        "Phi",
+        "Psi",
+        "Omega",
+        "infty",
+        "hbar",
+        "ell",
+        "emptyset",
+        "angle",
+        "triangle",
+        "ldots",
+        "odot",
+        "oplus",
+        "prime",
+        "circ",
+        "mho",
+        "AA",
+    ]
 )
 _OPEN = {
     "(": ")",
@@ -65,7 +157,7 @@ _INFINITE = frozenset(("inf", "infinity", "infty", "oo"))
 _MOST_TOKENS = 20_000
 
 
-def _letters(run: str, spaced: bool) -> list[Token]:
+def _letters(run: str, spaced: bool, after_value: bool) -> list[Token]:  # noqa: PLR0911
     """A run of letters: a name we know, a word (four letters or more), or a product of one-letter symbols."""
     lowered = run.lower()
     if lowered in _LIST_WORDS:
@@ -83,7 +175,7 @@ def _letters(run: str, spaced: bool) -> list[Token]:
     for name in ("sqrt", "sin", "cos", "tan", "log", "exp", "ln"):
         if run.startswith(name) and len(run) - len(name) == 1:
             return [Token("function", name, spaced), Token("symbol", run[-1])]
-    if len(run) >= 4:
+    if len(run) >= 4 or (after_value and len(run) >= 2 and is_unit(run)):
         return [Token("word", run, spaced)]
     return [Token("symbol", letter, spaced and index == 0) for index, letter in enumerate(run)]
 
@@ -112,7 +204,7 @@ def _word(content: str, spaced: bool) -> list[Token]:
     return [Token("word", content, spaced)]
 
 
-def tokenise(text: str) -> list[Token]:
+def tokenise(text: str) -> list[Token]:  # noqa: PLR0912
     """Tokens of a normalised text. Raises NotUnderstoodError for more tokens than a judge should look at."""
     tokens: list[Token] = []
     position = 0
@@ -132,7 +224,7 @@ def tokenise(text: str) -> list[Token]:
                 position = grouped.end()
             tokens.append(Token("number", piece, spaced))
         elif piece.isascii() and piece.isalpha():
-            tokens.extend(_letters(piece, spaced))
+            tokens.extend(_letters(piece, spaced, bool(tokens) and tokens[-1].kind in ("number", "close")))
         elif piece.startswith("\\text{"):
             tokens.extend(_word(piece[6:-1], spaced))
         elif piece.startswith(("\\begin{", "\\end{")):
@@ -145,7 +237,7 @@ def tokenise(text: str) -> list[Token]:
             tokens.append(Token("separator", piece, spaced))
         elif piece in _OPERATORS:
             tokens.append(Token("operator", _OPERATORS[piece], spaced))
-        elif piece == "\\\\" or piece == "&":
+        elif piece in {"\\\\", "&"}:
             tokens.append(Token("matrix", piece, spaced))
         elif first == "\\":
             tokens.append(_command(piece, spaced))

@@ -31,7 +31,31 @@ _INTRODUCTION = re.compile(
 )
 _WORDS = re.compile(r"[A-Za-z]{2,}")
 _MATH_WORDS = frozenset(
-    "sin cos tan cot sec csc log ln exp sqrt pi frac cdot times le ge leq geq pm infty or and mod".split()
+    [
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "log",
+        "ln",
+        "exp",
+        "sqrt",
+        "pi",
+        "frac",
+        "cdot",
+        "times",
+        "le",
+        "ge",
+        "leq",
+        "geq",
+        "pm",
+        "infty",
+        "or",
+        "and",
+        "mod",
+    ]
 )
 _OPTION = re.compile(r"^\(?\*{0,2}([A-J])\*{0,2}[).:]*$")
 _OPTION_INTRODUCTIONS = frozenset(("option", "choice", "answer", "answer:", "is", "is:", "choose", "select"))

@@ -46,9 +46,56 @@ def _table() -> dict[str, tuple[str, Fraction]]:
 _TABLE = _table()
 _SPELLED_SAME = {"mph": "mi/h", "kmh": "km/h", "kph": "km/h", "sq": "", "square": "", "cubic": "", "cu": ""}
 _COMMON = frozenset(
-    "unit degree percent point way student people person child dollar cent apple ball coin th st nd rd square cubic sq "
-    "cu mph kmh kph hz khz mhz newton joule watt volt ampere amp ohm kelvin mol mole radian rad rpm bit byte minute "
-    "acre gallon gal quart pint cup ev".split()
+    [
+        "unit",
+        "degree",
+        "percent",
+        "point",
+        "way",
+        "student",
+        "people",
+        "person",
+        "child",
+        "dollar",
+        "cent",
+        "apple",
+        "ball",
+        "coin",
+        "th",
+        "square",
+        "cubic",
+        "sq",
+        "cu",
+        "mph",
+        "kmh",
+        "kph",
+        "hz",
+        "khz",
+        "mhz",
+        "newton",
+        "joule",
+        "watt",
+        "volt",
+        "ampere",
+        "amp",
+        "ohm",
+        "kelvin",
+        "mol",
+        "mole",
+        "radian",
+        "rad",
+        "rpm",
+        "bit",
+        "byte",
+        "minute",
+        "acre",
+        "gallon",
+        "gal",
+        "quart",
+        "pint",
+        "cup",
+        "ev",
+    ]
 )
 
 
@@ -81,12 +128,12 @@ def measure(unit: str) -> tuple[dict[str, int], Fraction] | None:
     unit = unit.replace(" per ", "/").replace("·", " ").replace("*", " ")
     for place, part in enumerate(unit.split("/")):
         for piece in part.split():
-            word, _, exponent = piece.partition("^")
+            word, _, raised = piece.partition("^")
             known = _lookup(word.strip("."))
-            exponent = exponent.strip("{}") or "1"
-            if known is None or not exponent.lstrip("-").isdigit() or len(exponent) > 2:
+            raised = raised.strip("{}") or "1"
+            if known is None or not raised.lstrip("-").isdigit() or len(raised) > 2:
                 return None
-            times = int(exponent) * power * (-1 if place else 1)
+            times = int(raised) * power * (-1 if place else 1)
             dimensions[known[0]] = dimensions.get(known[0], 0) + times
             factor *= known[1] ** times
     if "volume" in dimensions:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 
+from maspo_rl.config.errors import InputError
 from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.types import Label, Verdict
+from maspo_rl.verifier.counts import Counts
 from maspo_rl.verifier.extract import Extraction, extract
-from maspo_rl.verifier.judge import Result, quick
+from maspo_rl.verifier.judge import Result, gold_trouble, quick, quick_long
+from maspo_rl.verifier.normalise import normalise
 from maspo_rl.verifier.pool import Pool
+from maspo_rl.verifier.reward import reward_of
 from maspo_rl.verifier.wire import Message
+
+_MOST_CACHED_CHARS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,13 @@ class Question:
     gold: str
     dataset: str
     truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    question: Question
+    extraction: Extraction
+    future: Future[Message]
 
 
 class _Cache:
@@ -43,6 +56,8 @@ class _Cache:
         return result
 
     def put(self, key: tuple[str, str], result: Result) -> None:
+        if len(key[0]) + len(key[1]) > _MOST_CACHED_CHARS:
+            return
         self._results[key] = result
         while len(self._results) > self._entries:
             self._results.popitem(last=False)
@@ -58,13 +73,17 @@ class Verifier:
         self._cache = _Cache(config.cache_entries)
         self._running: dict[tuple[str, str], Future[Message]] = {}
         self._lock = threading.Lock()
-        self._labels: Counter[str] = Counter()
-        self._counts: Counter[str] = Counter()
-        self._fault_examples: list[str] = []
+        self._counts = Counts()
 
     def start(self) -> None:
         """Start the workers in the background."""
         self._pool.start()
+
+    def wait_ready(self) -> None:
+        """Start, and return when a worker answers. Raises InputError when none can (a function not found, say)."""
+        reply = self._pool.submit({"ready": True}).result(self._pool.patience_s(1))
+        if reply["label"] != "ready":
+            raise InputError(f"verifier: {reply['reason']}")
 
     def judge_many(self, questions: Sequence[Question]) -> list[Verdict]:
         """Verdicts in the order of `questions`. Blocks; every wait inside has a deadline."""
@@ -80,12 +99,39 @@ class Verifier:
         entry = self._begin(question)
         if isinstance(entry, Verdict):
             return entry
-        patience = self._pool.patience_s(1)
-        try:
-            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(entry.future)), patience)
-        except TimeoutError:
-            return self._verdict(entry, {"label": "error", "reason": f"no worker came free within {patience:.0f} s"})
+        done = asyncio.wrap_future(entry.future)
+        await asyncio.wait({done}, timeout=self._pool.patience_s(1))
         return self._finish(entry, 0.0)
+
+    def check_gold(self, gold: str) -> str | None:
+        """Why a gold cannot be judged against, or None; for the time when data is loaded."""
+        trouble = gold_trouble(normalise(gold)) if len(gold) <= self.config.max_answer_chars else "is too long"
+        if trouble is None or not trouble.startswith("is not readable"):
+            return trouble
+        reply = self._submit(gold, gold).result(self._pool.patience_s(1))
+        return None if reply["label"] == Label.CORRECT else trouble
+
+    def counts(self) -> dict[str, int]:
+        """Verdicts by label, how they came about, and what became of workers, since the start."""
+        restarts = {f"restarted_{cause}": count for cause, count in self._pool.restarts.items()}
+        return self._counts.snapshot() | restarts | {"retries": self._pool.retries}
+
+    def fault_share(self) -> float:
+        """Share of the verdicts so far that are timeouts or errors, to hold against `config.max_fault_share`."""
+        return self._counts.fault_share()
+
+    def fault_examples(self) -> list[str]:
+        """Up to ten judgements without a verdict, one line each."""
+        return self._counts.examples()
+
+    @property
+    def pending(self) -> int:
+        """Judgements that wait for a worker or are with one."""
+        return self._pool.pending
+
+    def process_ids(self) -> list[int]:
+        """The workers that live now."""
+        return self._pool.process_ids()
 
     def close(self) -> None:
         """Kill the workers. Pending judgements end as errors."""
@@ -97,47 +143,45 @@ class Verifier:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @dataclass(frozen=True, slots=True)
-    class _Pending:
-        question: Question
-        extraction: Extraction
-        future: Future[Message]
-
     def _begin(self, question: Question) -> Verdict | _Pending:
         began = time.perf_counter()
         rules = self.config.extraction.get(question.dataset, self.config.extraction["default"])
         extraction = extract(question.output, rules, truncated=question.truncated)
         if self.config.function is not None:
             request = {"output": question.output, "gold": question.gold, "dataset": question.dataset}
-            return self._Pending(question, extraction, self._pool.submit(request))
+            return _Pending(question, extraction, self._pool.submit(request))
         if extraction.answer is None:
             result: Result | None = Result(Label.WRONG, extraction.reason)
-            counted = "nothing_extracted"
+            self._counts.add("nothing_extracted")
         else:
-            result, counted = self._known(extraction.answer, question.gold)
+            result = self._known(extraction.answer, question.gold)
         if result is not None:
-            self._count(counted)
-            return self._verdict_of(extraction, result, time.perf_counter() - began)
+            return self._verdict(question, extraction, result, time.perf_counter() - began)
         assert extraction.answer is not None
-        return self._Pending(question, extraction, self._submit(extraction.answer, question.gold))
+        return _Pending(question, extraction, self._submit(extraction.answer, question.gold))
 
-    def _known(self, answer: str, gold: str) -> tuple[Result | None, str]:
+    def _known(self, answer: str, gold: str) -> Result | None:
         with self._lock:
             cached = self._cache.get((answer, gold))
         if cached is not None:
-            return cached, "cached"
-        return quick(answer, gold), "quick"
+            self._counts.add("cached")
+            return cached
+        most = self.config.max_answer_chars
+        result = quick_long(answer, gold, most) if max(len(answer), len(gold)) > most else quick(answer, gold)
+        if result is not None:
+            self._counts.add("quick")
+        return result
 
     def _submit(self, answer: str, gold: str) -> Future[Message]:
         key = (answer, gold)
         with self._lock:
             running = self._running.get(key)
             if running is not None:
-                self._counts["shared"] += 1
+                self._counts.add("shared")
                 return running
             future = self._pool.submit({"answer": answer, "gold": gold})
             self._running[key] = future
-            self._counts["worker"] += 1
+        self._counts.add("worker")
         future.add_done_callback(lambda done: self._remember(key, done.result()))
         return future
 
@@ -153,34 +197,22 @@ class Verifier:
             reply = entry.future.result(timeout)
         except FutureTimeoutError:
             reply = {"label": "error", "reason": "no worker came free in time"}
-        return self._verdict(entry, reply)
-
-    def _verdict(self, entry: _Pending, reply: Message) -> Verdict:
         seconds = float(reply.get("seconds", 0.0))
-        if reply["label"] == "scored":
-            reward = float(reply["reward"])
-            label = Label.CORRECT if reward >= self.config.correct_reward else Label.WRONG
-            self._count_label(label, reply["reason"])
-            answer = entry.extraction.answer
-            return Verdict(label, reward, answer, reply["reason"], seconds)
-        return self._verdict_of(entry.extraction, Result(Label(reply["label"]), reply["reason"]), seconds)
+        if reply["label"] != "scored":
+            result = Result(Label(reply["label"]), reply["reason"])
+            return self._verdict(entry.question, entry.extraction, result, seconds)
+        reward = float(reply["reward"])
+        label = Label.CORRECT if reward >= self.config.correct_reward else Label.WRONG
+        self._counts.label(label)
+        return Verdict(label, reward, entry.extraction.answer, reply["reason"], seconds)
 
-    def _verdict_of(self, extraction: Extraction, result: Result, seconds: float) -> Verdict:
-        self._count_label(result.label, result.reason)
-        reward = None
-        if result.label in (Label.CORRECT, Label.WRONG):
-            reward = self.config.correct_reward if result.label is Label.CORRECT else self.config.wrong_reward
-            if extraction.answer is not None and extraction.source == "boxed":
-                reward += self.config.format_reward
-        where = f"{result.reason} ({extraction.source})"
-        return Verdict(result.label, reward, extraction.answer, where, seconds)
-
-    def _count(self, name: str) -> None:
-        with self._lock:
-            self._counts[name] += 1
-
-    def _count_label(self, label: Label, reason: str) -> None:
-        with self._lock:
-            self._labels[label.value] += 1
-            if label in (Label.TIMEOUT, Label.ERROR) and len(self._fault_examples) < 10:
-                self._fault_examples.append(reason)
+    def _verdict(self, question: Question, extraction: Extraction, result: Result, seconds: float) -> Verdict:
+        if result.label in (Label.TIMEOUT, Label.ERROR):
+            self._counts.fault(
+                result.label, f"{result.reason}; gold {question.gold[:80]!r}, {question.output[-120:]!r}"
+            )
+        else:
+            self._counts.label(result.label)
+        boxed = extraction.answer is not None and extraction.source == "boxed"
+        reward = reward_of(result.label, boxed, self.config)
+        return Verdict(result.label, reward, extraction.answer, f"{result.reason} ({extraction.source})", seconds)

@@ -47,6 +47,8 @@ def call_function(function: RewardFunction, request: Message) -> Message:
 def answer(request: Message, function: RewardFunction | None) -> Message:
     from maspo_rl.verifier.judge import judge  # noqa: PLC0415 - after the memory limit is set
 
+    if "ready" in request:
+        return {"label": "ready", "reason": ""}
     try:
         if function is not None:
             return call_function(function, request)
