@@ -36,24 +36,21 @@ def join_process_group(rank: int, ranks: int, address: str, port: int, *, on_gpu
 
 
 def load_model(
-    path: str, revision: str | None, dtype: torch.dtype, attention: str, learner: LearnerConfig, *, trained: bool
+    path: str, revision: str | None, dtype: torch.dtype, attention: str, *, gradient_checkpointing: bool
 ) -> Any:
-    """The transformers model; under ZeRO-3 already split over the ranks while it loads."""
+    """The transformers model, on the host. Under ZeRO-3 DeepSpeed splits it parameter by parameter when it starts;
+    until then every rank has the whole model in host memory, read through a memory map."""
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
 
-    split = None
-    if learner.zero_stage == 3 and trained:
-        from transformers.integrations import HfDeepSpeedConfig  # noqa: PLC0415
-
-        split = HfDeepSpeedConfig(deepspeed_config(learner, dtype))
     model = AutoModelForCausalLM.from_pretrained(
         path,
         revision=revision,
         dtype=dtype,
         attn_implementation="sdpa" if attention == "auto" else attention,
+        # Dropout has no place in a ratio of two passes over the same tokens.
+        attention_dropout=0.0,
     )
-    del split
-    if learner.gradient_checkpointing and trained:
+    if gradient_checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     return model
 

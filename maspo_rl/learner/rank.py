@@ -82,19 +82,16 @@ class LearnerRank:
         )
         dtype = getattr(torch, settings.dtype)
         self._device = torch.device("cuda", 0) if settings.on_gpu else torch.device("cpu")
-        self._model = load_model(
-            settings.model, settings.revision, dtype, settings.attention, learner, trained=True
-        )
+        source = (settings.model, settings.revision, dtype, settings.attention)
+        self._model = load_model(*source, gradient_checkpointing=learner.gradient_checkpointing)
         self._engine, self._optimizer = start_engine(
             Policy(self._model, settings.temperature), learner, settings.optimizer, dtype
         )
-        # Dropout has no place in a ratio of two passes over the same tokens; no RLVR model trains with it.
-        self._engine.eval()
         self._loss = build_policy_loss(settings.algorithm)
         self._reference: Policy | None = None
         if self._loss.needs_reference:
-            model = load_model(settings.model, settings.revision, dtype, settings.attention, learner, trained=False)
-            self._reference = Policy(model.to(self._device), settings.temperature).eval().requires_grad_(False)
+            reference = load_model(*source, gradient_checkpointing=False).to(self._device)
+            self._reference = Policy(reference, settings.temperature).requires_grad_(False)
         self._updates = 0
         return os.getpid()
 
@@ -130,18 +127,20 @@ class LearnerRank:
             for update in plan
         ]
         statistics = Statistics(self._device)
+        passes = self._loss.passes
         # With a single update the policy is still the old one while its loss is computed: one pass serves both.
-        old = None if len(plan) == 1 and self._loss.passes_once else self._old_logprobs(prepared, statistics)
+        single = len(plan) == 1 and len(passes) == 1 and not self._loss.needs_step
+        old = None if single else self._old_logprobs(prepared, statistics)
         references = self._reference_logprobs(prepared)
         scored = time.perf_counter()
         applied = 0
-        for index, (update, micro_batches) in enumerate(zip(plan, prepared, strict=True)):
-            for part in self._loss.passes:
+        for part in passes:
+            for index, (update, micro_batches) in enumerate(zip(plan, prepared, strict=True)):
                 applied += self._update(
                     part, update, micro_batches, old[index] if old else None, references[index], statistics
                 )
         metrics = statistics.reduced()
-        updates = len(plan) * len(self._loss.passes)
+        updates = len(plan) * len(passes)
         if not applied:
             raise NonFiniteUpdate(f"none of the {updates} updates had a finite loss and gradient; weights are unchanged")
         return metrics | {
@@ -180,11 +179,11 @@ class LearnerRank:
         statistics: Statistics,
     ) -> bool:
         """One optimiser update; whether it was applied."""
-        step = self._observe(part, update, micro_batches, old, references) if part.needs_step else None
+        step = self._observe(part, update, micro_batches, old, references) if part.needs_step and old else None
         total_loss = torch.zeros((), dtype=torch.float64, device=self._device)
         for index, micro in enumerate(micro_batches):
             self._engine.set_gradient_accumulation_boundary(index == len(micro_batches) - 1)
-            logprob, entropy = self._forward(micro, entropy_gradient=part.needs_entropy_gradient)
+            logprob, entropy = self._forward(micro, entropy_gradient=part.needs_entropy)
             if old is None:
                 _add_agreement(statistics, logprob.detach(), micro.rollout_logprob)
             tokens = _token_batch(
@@ -194,7 +193,6 @@ class LearnerRank:
             # DeepSpeed averages over ranks; our losses already sum to the step's.
             self._engine.backward(result.loss * self._ranks, scale_wrt_gas=False)
             total_loss += result.loss.detach()
-            statistics.add("policy/entropy", entropy.detach())
             for name, metric in result.metrics.items():
                 statistics.add(name, *(metric if isinstance(metric, tuple) else (metric,)))
         if old is None:
@@ -215,15 +213,17 @@ class LearnerRank:
         part: PolicyLoss,
         update: Update,
         micro_batches: list[MicroBatch],
-        old: list[Tensor] | None,
+        old: list[Tensor],
         references: list[Tensor | None],
     ) -> Any:
-        """Statistics that the objective needs over the whole update before its first micro-batch."""
-        with torch.no_grad():
-            parts = [self._forward(micro, entropy_gradient=False) for micro in micro_batches]
+        """Statistics that the loss needs over the whole update before its first micro-batch."""
+        live: list[tuple[Tensor, Tensor | None]] = [(logprob, None) for logprob in old]
+        if part.observes_live:
+            with torch.no_grad():
+                live = [self._forward(micro, entropy_gradient=False) for micro in micro_batches]
         batches = [
-            _token_batch(micro, update, logprob, logprob if old is None else old[index], references[index], entropy)
-            for index, (micro, (logprob, entropy)) in enumerate(zip(micro_batches, parts, strict=True))
+            _token_batch(micro, update, logprob, old[index], references[index], entropy)
+            for index, (micro, (logprob, entropy)) in enumerate(zip(micro_batches, live, strict=True))
         ]
         return part.observe(_joined(batches, update), _all_reduce)
 
@@ -260,7 +260,7 @@ def _add_agreement(statistics: Statistics, logprob: Tensor, rollout_logprob: Ten
 
 
 def _token_batch(
-    micro: MicroBatch, update: Update, logprob: Tensor, old: Tensor, reference: Tensor | None, entropy: Tensor
+    micro: MicroBatch, update: Update, logprob: Tensor, old: Tensor, reference: Tensor | None, entropy: Tensor | None
 ) -> TokenBatch:
     return TokenBatch(
         logprob=logprob,
@@ -294,7 +294,7 @@ def _joined(batches: list[TokenBatch], update: Update) -> TokenBatch:
         group=flat("group"),
         totals=update.totals,
         reference_logprob=None if batches[0].reference_logprob is None else flat("reference_logprob"),
-        entropy=flat("entropy"),
+        entropy=None if batches[0].entropy is None else flat("entropy"),
     )
 
 

@@ -25,6 +25,7 @@ from vllm.distributed.weight_transfer.base import (
     WeightTransferInitInfo,
     WeightTransferUpdateInfo,
 )
+from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
 _ALIGNMENT = 64
@@ -102,6 +103,11 @@ class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemory
 
     def finish_weight_update(self) -> None:
         finalize_layerwise_reload(self.model, self.model_config)
+        # A head tied to the embedding gets no weights of its own, so that the reload leaves its packed copy, which the
+        # CPU kernels multiply with, as it was before the update: stale logits, and no error.
+        for layer in self.model.modules():
+            if isinstance(layer, ParallelLMHead):
+                layer.quant_method.process_weights_after_loading(layer)
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
         # The base class ends with an accelerator synchronisation, which a CPU does not have.

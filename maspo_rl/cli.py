@@ -1,0 +1,41 @@
+"""`maspo-rl <command>`: dispatch only.
+
+Exit codes: 0 done; 2 the user's input is wrong (one clear line each, nothing started); 1 a fault of ours or the
+machine's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+from maspo_rl.config.errors import InputError
+
+_COMMANDS = {
+    "train": "train or resume a run: maspo-rl train experiment=quickstart algorithm=maspo",
+    "verify": "judge answers: maspo-rl verify FILE.jsonl [--out FILE] | --serve",
+    "objective": "loss and gradient weight of an objective, token by token: maspo-rl objective NAME --tokens FILE.jsonl",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    command, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if command in ("-h", "--help", "help"):
+        print("usage: maspo-rl COMMAND ...\n")
+        print("\n".join(f"  {name:<10} {what}" for name, what in _COMMANDS.items()))
+        return 0
+    try:
+        if command not in _COMMANDS:
+            raise InputError(f"unknown command '{command}': choose from {', '.join(_COMMANDS)}")
+        run: Callable[[list[str]], int] = import_module(f"maspo_rl.commands.{command}").main
+        return run(rest)
+    except InputError as error:
+        for line in str(error).splitlines():
+            print(f"maspo-rl: {line}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

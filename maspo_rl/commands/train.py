@@ -1,0 +1,157 @@
+"""`maspo-rl train [overrides]`: a run, or the rest of one."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from maspo_rl import advantages, objectives
+from maspo_rl.config.check import Catalogue, check
+from maspo_rl.config.derived import evaluation_data, run_directory
+from maspo_rl.config.errors import InputError
+from maspo_rl.config.load import load, save
+from maspo_rl.config.schema import Config
+from maspo_rl.data import PromptSet, PromptStream, check_data, embedded_policy_path, load_prompts, load_tokenizer
+from maspo_rl.report.run_directory import RunDirectory
+from maspo_rl.types import Prompt
+
+
+def main(overrides: list[str]) -> int:
+    """Checks everything, then trains. 0 when the run is at its end, or was asked to stop and left a checkpoint."""
+    config = checked_config(overrides)
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    tokenizer = load_tokenizer(config.model.path, config.model.revision)
+    training = load_prompts(config.data, tokenizer, split="train", limit=None)
+    heldout = load_prompts(evaluation_data(config), tokenizer, split="heldout", limit=config.eval.problems)
+    if len(training) < config.trainer.prompts_per_step:
+        raise InputError(
+            f"trainer.prompts_per_step={config.trainer.prompts_per_step}: {config.data.name} has only {len(training)} "
+            f"prompts; lower it to at most that"
+        )
+    directory = RunDirectory(run_directory(config))
+    try:
+        directory.create()
+    except OSError as error:
+        raise InputError(f"run.dir={config.run.dir}: {error.strerror}: {error.filename}; choose another") from error
+    save(config, directory.config)
+    return _train(config, tokenizer, training, list(heldout), directory)
+
+
+def checked_config(overrides: list[str]) -> Config:
+    """The configuration, after every check that needs neither Ray nor a GPU. Raises InputError with all problems."""
+    config = load(overrides)
+    catalogue = Catalogue(objectives.catalogue(), advantages.catalogue(), embedded_policy_path())
+    problems = check(config, catalogue)
+    if problems:
+        raise InputError("\n".join(problems))
+    objectives.build(**config.algorithm.objective)
+    advantages.build(**config.algorithm.advantage)
+    check_data(config.data, config.model.path)
+    return config
+
+
+def _train(
+    config: Config, tokenizer: Any, training: PromptSet, heldout: list[Prompt], directory: RunDirectory
+) -> int:
+    # Imported here: wrong input must be told before seconds are spent on vLLM, DeepSpeed and Ray.
+    from maspo_rl.assembly import running_stack  # noqa: PLC0415
+    from maspo_rl.evaluation.evaluator import Evaluator  # noqa: PLC0415
+    from maspo_rl.report.loggers import WandbLogger  # noqa: PLC0415
+    from maspo_rl.report.plot import draw_curves  # noqa: PLC0415
+    from maspo_rl.report.progress import ProgressReport  # noqa: PLC0415
+    from maspo_rl.rollout import SamplingSettings  # noqa: PLC0415
+    from maspo_rl.trainer import Trainer  # noqa: PLC0415
+
+    resume = _checkpoint_to_resume(config, directory)
+    done = directory.checkpoint_steps()[-1] if resume else 0
+    started = time.monotonic()
+    wandb = WandbLogger(config.report, directory.path, config.run.name or "", asdict(config))
+    with ProgressReport(config.trainer.steps, done, show=config.report.progress) as progress:
+        progress.say(f"{config.run.name}: {config.algorithm.name} on {config.data.name}, {_words(config, training)}")
+        progress.say(f"starting Ray, {config.rollout.engines} vLLM engine(s), {config.learner.ranks} learner rank(s)")
+
+        def on_step(metrics: dict[str, Any]) -> None:
+            wandb.log(metrics)
+            for name, value in metrics.items():
+                if name.startswith("eval/"):
+                    progress.say(f"step {metrics['step']}: {name} {value:.3f}")
+            if metrics["step"]:
+                progress.step(metrics)
+
+        with running_stack(config, tokenizer, directory) as stack:
+            evaluator = Evaluator(
+                evaluation_data(config).name,
+                heldout,
+                config.eval.samples,
+                SamplingSettings.for_evaluation(config),
+                stack.engines,
+                stack.verifier,
+                directory.evaluation,
+            )
+            stream = PromptStream(training, config.seed, shuffle=config.data.shuffle)
+            trainer = Trainer(config, stack, stream, evaluator, directory, on_step)
+            if resume:
+                trainer.load(resume)
+                progress.say(f"resumed from {resume}")
+            progress.say(f"ready after {time.monotonic() - started:.0f} s; logs in {directory.logs}")
+            with _stopping_on_signal(trainer, progress):
+                trainer.run()
+        draw_curves(directory.read_metrics(), directory.curves, config.run.name or "")
+        wandb.close()
+    _summarise(directory, trainer.finished_steps, config.trainer.steps)
+    return 0
+
+
+def _words(config: Config, training: PromptSet) -> str:
+    left_out = ", ".join(f"{count:,} {reason}" for reason, count in training.counts.items() if count)
+    return (
+        f"{config.trainer.prompts_per_step} prompts x {config.rollout.samples_per_prompt} samples, "
+        f"{config.trainer.updates_per_step} update(s) a step, {config.trainer.steps} steps ({left_out} prompts)"
+    )
+
+
+def _checkpoint_to_resume(config: Config, directory: RunDirectory) -> Path | None:
+    if config.resume not in ("auto", "never"):
+        return Path(config.resume)
+    steps = directory.checkpoint_steps()
+    return directory.checkpoint(steps[-1]) if config.resume == "auto" and steps else None
+
+
+@contextmanager
+def _stopping_on_signal(trainer: Any, progress: Any) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM ends the run after the present step, with a checkpoint; the second ends it at once."""
+
+    def stop(number: int, _: object) -> None:
+        if trainer.stop_requested:
+            raise KeyboardInterrupt
+        trainer.stop_requested = True
+        name = signal.Signals(number).name
+        progress.say(f"{name}: finishing this step, then writing a checkpoint; once more to stop at once")
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _summarise(directory: RunDirectory, finished: int, steps: int) -> None:
+    metrics = directory.read_metrics()
+    print(f"{finished} of {steps} steps done" + ("" if finished >= steps else "; the same command goes on from here"))
+    for name in sorted({key for line in metrics for key in line if key.startswith("eval/")}):
+        values = [(line["step"], line[name]) for line in metrics if name in line]
+        (first, before), (last, after) = values[0], values[-1]
+        print(f"  {name}: {before:.1%} at step {first} -> {after:.1%} at step {last}")
+    print(f"  curves      {directory.curves}")
+    print(f"  samples     {directory.samples}")
+    print(f"  evaluation  {directory.evaluation}")
+    print(f"  policy      {directory.checkpoint(finished) / 'policy'}")
+    sys.stdout.flush()

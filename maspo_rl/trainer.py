@@ -1,0 +1,159 @@
+"""The loop.
+
+prompts -> rollouts -> verdicts -> groups -> advantages -> updates -> weights back to the engines, once per step.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from maspo_rl import advantages
+from maspo_rl.assembly import Stack
+from maspo_rl.collection import Collector
+from maspo_rl.config.schema import Config
+from maspo_rl.data import PromptStream
+from maspo_rl.evaluation.evaluator import Evaluator
+from maspo_rl.learner import SequenceBatch
+from maspo_rl.report.run_directory import RunDirectory
+from maspo_rl.types import Group, Label, RewardBatch
+
+OnStep = Callable[[dict[str, Any]], None]
+
+
+class Trainer:
+    """One run, from its first or last checkpointed step to its end. `on_step` sees the metrics of every step."""
+
+    def __init__(
+        self,
+        config: Config,
+        stack: Stack,
+        prompts: PromptStream,
+        evaluator: Evaluator,
+        directory: RunDirectory,
+        on_step: OnStep,
+    ) -> None:
+        self.config = config
+        self.stack = stack
+        self.prompts = prompts
+        self.evaluator = evaluator
+        self.directory = directory
+        self.on_step = on_step
+        self.collector = Collector(config, stack.engines, stack.verifier)
+        self.advantage = advantages.build(**config.algorithm.advantage)
+        self.finished_steps = 0
+        self.stop_requested = False
+
+    @property
+    def version(self) -> int:
+        """Policy version: the number of finished steps."""
+        return self.finished_steps
+
+    def run(self) -> None:
+        """Trains until the configured number of steps, or until `stop_requested`; leaves a complete checkpoint."""
+        self.publish_weights()
+        if self.finished_steps == 0 and self.config.eval.at_start:
+            self.record({"step": 0, "version": 0} | self.evaluator.run(0, self.version))
+        while self.finished_steps < self.config.trainer.steps and not self.stop_requested:
+            self.record(self.step())
+            if self.due(self.config.checkpoint.every):
+                self.save()
+        self.save()
+
+    def step(self) -> dict[str, Any]:
+        """One step; the metrics of it."""
+        step, times = self.finished_steps + 1, {}
+        with timed(times, "rollout"):
+            self.prompts.begin_step()
+            collection = self.collector.collect(self.prompts.take, step=step, version=self.version)
+            self.prompts.give_back(collection.unused)
+        groups = collection.groups
+        self.directory.write_samples(step, groups, self.config.report.samples_per_step)
+        updated: dict[str, float] = {"optim/updates": 0.0}
+        with timed(times, "learn"):
+            if groups:
+                advantage = self.advantage(reward_batch(groups))
+                updated = self.stack.learners.step(SequenceBatch.build(groups, advantage.tolist()))
+        sampled_version = self.version
+        self.finished_steps = step
+        with timed(times, "transfer"):
+            self.publish_weights()
+        evaluated: dict[str, float] = {}
+        if self.due(self.config.eval.every) or (step == self.config.trainer.steps and self.config.eval.at_end):
+            with timed(times, "evaluate"):
+                evaluated = self.evaluator.run(step, self.version)
+        spent = times["time/rollout_s"] + times["time/learn_s"] + times["time/transfer_s"]
+        return {
+            "step": step,
+            "version": sampled_version,
+            **collection.metrics,
+            **updated,
+            **evaluated,
+            **times,
+            "time/step_s": spent,
+            "tokens/per_s": collection.metrics["response/tokens"] / spent,
+        }
+
+    def publish_weights(self) -> None:
+        """Sends the learner's weights to every engine, which confirm version and digest before they sample again."""
+        digest = self.stack.learners.send_weights()
+        self.stack.engines.confirm(self.version, digest)
+
+    def record(self, metrics: dict[str, Any]) -> None:
+        """Writes a step's metrics to disk, then shows them."""
+        self.directory.append_metrics(metrics)
+        self.on_step(metrics)
+
+    def due(self, every: int) -> bool:
+        """Whether something that happens every `every` steps happens after this one; 0 is never."""
+        return every > 0 and self.finished_steps % every == 0
+
+    def save(self) -> None:
+        """A complete checkpoint of the present step, unless there is one."""
+        step = self.finished_steps
+        if step in self.directory.checkpoint_steps():
+            return
+        partial = self.directory.begin_checkpoint(step)
+        self.stack.learners.save(partial.resolve())
+        state = {
+            "finished_steps": step,
+            "prompts": self.prompts.state_dict(),
+            "advantage": self.advantage.state_dict(),
+        }
+        (partial / "trainer.json").write_text(json.dumps(state))
+        self.directory.complete_checkpoint(step, self.config.checkpoint.keep)
+
+    def load(self, checkpoint: Path) -> None:
+        """Takes up where `checkpoint` was written."""
+        self.stack.learners.load(checkpoint.resolve())
+        state = json.loads((checkpoint / "trainer.json").read_text())
+        self.finished_steps = state["finished_steps"]
+        self.prompts.load_state_dict(state["prompts"])
+        self.advantage.load_state_dict(state["advantage"])
+        self.directory.keep_metrics_up_to(self.finished_steps)
+
+
+def reward_batch(groups: list[Group]) -> RewardBatch:
+    """The rewards of all groups, flat."""
+    rows = [(index, group, member) for index, group in enumerate(groups) for member in range(len(group.rollouts))]
+    return RewardBatch(
+        reward=torch.tensor([group.rewards[member] for _, group, member in rows], dtype=torch.float64),
+        correct=torch.tensor([group.verdicts[member].label is Label.CORRECT for _, group, member in rows]),
+        length=torch.tensor([len(group.rollouts[member].token_ids) for _, group, member in rows]),
+        group=torch.tensor([index for index, _, _ in rows]),
+        prompt_ids=tuple(group.prompt.id for group in groups),
+    )
+
+
+@contextmanager
+def timed(times: dict[str, float], phase: str) -> Iterator[None]:
+    """Notes the seconds of a phase as `time/<phase>_s`."""
+    started = time.perf_counter()
+    yield
+    times[f"time/{phase}_s"] = time.perf_counter() - started

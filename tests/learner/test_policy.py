@@ -1,0 +1,76 @@
+"""The learner's log-probs against the naive ones: full logits, one sequence at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from test_batch import batch_of
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from maspo_rl.learner import policy as policy_module
+from maspo_rl.learner.micro_batch import collate
+from maspo_rl.learner.policy import Policy
+
+LENGTHS = [(3, 5), (4, 1), (2, 9), (6, 6)]
+TEMPERATURE = 0.7
+
+
+@pytest.fixture(scope="module")
+def model() -> Qwen3ForCausalLM:
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=50,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        tie_word_embeddings=True,
+    )
+    return Qwen3ForCausalLM(config).double()
+
+
+def naive(model: Qwen3ForCausalLM, row: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probs and entropies of a row's response tokens from the full logits of that row alone."""
+    prompt, response = LENGTHS[row]
+    ids = torch.tensor([[*range(prompt), *range(response)]])
+    logits = model(ids).logits[0, prompt - 1 : -1].float() / TEMPERATURE
+    distribution = torch.distributions.Categorical(logits=logits)
+    return distribution.log_prob(ids[0, prompt:]), distribution.entropy()
+
+
+@pytest.mark.parametrize("chunk_elements", [1 << 26, 50 * 4])
+def test_logprobs_entropy_and_gradient_equal_the_naive_ones(
+    model: Qwen3ForCausalLM, monkeypatch: pytest.MonkeyPatch, chunk_elements: int
+) -> None:
+    monkeypatch.setattr(policy_module, "_CHUNK_ELEMENTS", chunk_elements)
+    micro = collate(batch_of(LENGTHS), np.arange(4), 0, torch.device("cpu"))
+    model.zero_grad()
+    logprob, entropy = Policy(model, TEMPERATURE)(micro.input_ids, micro.position, micro.target, True)
+    (logprob.sum() + entropy.sum()).backward()
+    gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    model.zero_grad()
+    expected = [naive(model, row) for row in range(4)]
+    torch.testing.assert_close(logprob, torch.cat([pair[0] for pair in expected]), rtol=0, atol=2e-6)
+    torch.testing.assert_close(entropy, torch.cat([pair[1] for pair in expected]), rtol=0, atol=2e-6)
+    sum(pair[0].sum() + pair[1].sum() for pair in expected).backward()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_flat_tensors_know_their_row(model: Qwen3ForCausalLM) -> None:
+    micro = collate(batch_of(LENGTHS), np.array([2, 0]), 0, torch.device("cpu"))
+    assert micro.sequence.tolist() == [0] * 9 + [1] * 5
+    assert micro.advantage.tolist() == [2.0] * 9 + [0.0] * 5
+    assert micro.target.tolist() == [*range(9), *range(5)]
+
+
+def test_an_empty_micro_batch_has_no_tokens_and_a_gradient_of_zero(model: Qwen3ForCausalLM) -> None:
+    micro = collate(batch_of(LENGTHS), np.empty(0, np.int64), 0, torch.device("cpu"))
+    model.zero_grad()
+    logprob, _ = Policy(model, 1.0)(micro.input_ids, micro.position, micro.target, False)
+    assert len(logprob) == 0
+    logprob.sum().backward()
+    assert all(parameter.grad is None or not parameter.grad.any() for parameter in model.parameters())
