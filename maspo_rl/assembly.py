@@ -19,6 +19,10 @@ from maspo_rl.rollout.engine import EngineSettings
 from maspo_rl.verifier import Verifier
 
 
+# Mean |difference| of log-probs, nats, that rounding alone stays well below.
+_LARGEST_GAP = {"float32": 1e-3, "bfloat16": 0.2}
+
+
 @dataclass(frozen=True)
 class Stack:
     """The running parts of a run."""
@@ -78,7 +82,7 @@ def _learner_settings(config: Config, model: str, dtype: str, tokenizer: Any) ->
         pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
         updates_per_step=config.trainer.updates_per_step,
         total_updates=config.trainer.steps * config.trainer.updates_per_step,
-        max_logprob_gap=config.weights.max_logprob_gap,
+        max_logprob_gap=config.weights.max_logprob_gap or _LARGEST_GAP[dtype],
         algorithm=config.algorithm,
         learner=config.learner,
         optimizer=config.optimizer,
