@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import importlib
 import inspect
+import math
 import pkgutil
 import types
 import typing
@@ -68,8 +69,9 @@ def _typed(label: str, value: Any, hint: Any) -> Any:
         if typing.get_origin(option) is Literal:
             if value in typing.get_args(option):
                 return value
-        elif option is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
+        elif option is float and isinstance(value, int | float) and not isinstance(value, bool):
+            if math.isfinite(value):
+                return float(value)
         elif type(value) is option:
             return value
     wanted = " or ".join(_readable(option) for option in options)
@@ -79,4 +81,6 @@ def _typed(label: str, value: Any, hint: Any) -> Any:
 def _readable(hint: Any) -> str:
     if typing.get_origin(hint) is Literal:
         return " or ".join(repr(choice) for choice in typing.get_args(hint))
-    return {float: "a number", int: "a whole number", bool: "true or false", type(None): "null"}.get(hint, "text")
+    return {float: "a finite number", int: "a whole number", bool: "true or false", type(None): "null"}.get(
+        hint, "text"
+    )
