@@ -18,7 +18,6 @@ from maspo_rl.rollout import EngineGroup
 from maspo_rl.rollout.engine import EngineSettings
 from maspo_rl.verifier import Verifier
 
-
 # Mean |difference| of log-probs, nats, that rounding alone stays well below.
 _LARGEST_GAP = {"float32": 1e-3, "bfloat16": 0.2}
 
@@ -40,10 +39,8 @@ def running_stack(config: Config, tokenizer: Any, directory: RunDirectory) -> It
     backend = _transfer_backend(config)
     logs = directory.logs.resolve()
     with ray_session(config.cluster), Verifier(config.verifier) as verifier:
-        learners = LearnerGroup(config, _learner_settings(config, model, dtype, tokenizer), logs)
-        places = engine_places(
-            config.cluster, config.rollout.engines, config.rollout.tensor_parallel, learners.places
-        )
+        learners = LearnerGroup(config, learner_settings(config, model, dtype, tokenizer), logs)
+        places = engine_places(config.cluster, config.rollout.engines, config.rollout.tensor_parallel, learners.places)
         engines = EngineGroup(config, _engine_settings(config, model, dtype, backend), places, logs)
         learners.wait_until_ready()
         engines.wait_until_ready()
@@ -72,7 +69,8 @@ def _engine_settings(config: Config, model: str, dtype: str, backend: str) -> En
     )
 
 
-def _learner_settings(config: Config, model: str, dtype: str, tokenizer: Any) -> LearnerSettings:
+def learner_settings(config: Config, model: str, dtype: str, tokenizer: Any) -> LearnerSettings:
+    """What a learner rank needs to know of the run."""
     return LearnerSettings(
         model=model,
         revision=config.model.revision,

@@ -15,7 +15,7 @@ from maspo_rl.config.errors import InputError
 _COMMANDS = {
     "train": "train or resume a run: maspo-rl train experiment=quickstart algorithm=maspo",
     "verify": "judge answers: maspo-rl verify FILE.jsonl [--out FILE] | --serve",
-    "objective": "loss and gradient weight of an objective, token by token: maspo-rl objective NAME --tokens FILE.jsonl",
+    "objective": "loss and gradient weight of an objective: maspo-rl objective NAME --tokens FILE.jsonl | --plot FILE",
 }
 
 

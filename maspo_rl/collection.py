@@ -91,7 +91,9 @@ class Collector:
         Raises:
             TooManyFaults: the verifier failed on too large a share.
         """
-        tally, kept, spare, dropped = _Tally(), [], [], 0
+        tally, dropped = _Tally(), 0
+        kept: list[Group] = []
+        spare: list[Prompt] = []
         wanted = self._prompts_per_step
         while True:
             prompts = take(wanted)

@@ -68,7 +68,8 @@ class Trainer:
 
     def step(self) -> dict[str, Any]:
         """One step; the metrics of it."""
-        step, times = self.finished_steps + 1, {}
+        step = self.finished_steps + 1
+        times: dict[str, float] = {}
         with timed(times, "rollout"):
             self.prompts.begin_step()
             collection = self.collector.collect(self.prompts.take, step=step, version=self.version)

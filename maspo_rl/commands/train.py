@@ -12,13 +12,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from maspo_rl import advantages, objectives
+from maspo_rl import advantages
 from maspo_rl.config.check import Catalogue, check
 from maspo_rl.config.derived import evaluation_data, run_directory
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.load import load, save
 from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptSet, PromptStream, check_data, embedded_policy_path, load_prompts, load_tokenizer
+from maspo_rl.objectives.compose import build_policy_loss
 from maspo_rl.report.run_directory import RunDirectory
 from maspo_rl.types import Prompt
 
@@ -47,19 +48,15 @@ def main(overrides: list[str]) -> int:
 def checked_config(overrides: list[str]) -> Config:
     """The configuration, after every check that needs neither Ray nor a GPU. Raises InputError with all problems."""
     config = load(overrides)
-    catalogue = Catalogue(objectives.catalogue(), advantages.catalogue(), embedded_policy_path())
+    catalogue = Catalogue(build_policy_loss, advantages.build, embedded_policy_path())
     problems = check(config, catalogue)
     if problems:
         raise InputError("\n".join(problems))
-    objectives.build(**config.algorithm.objective)
-    advantages.build(**config.algorithm.advantage)
     check_data(config.data, config.model.path)
     return config
 
 
-def _train(
-    config: Config, tokenizer: Any, training: PromptSet, heldout: list[Prompt], directory: RunDirectory
-) -> int:
+def _train(config: Config, tokenizer: Any, training: PromptSet, heldout: list[Prompt], directory: RunDirectory) -> int:
     # Imported here: wrong input must be told before seconds are spent on vLLM, DeepSpeed and Ray.
     from maspo_rl.assembly import running_stack  # noqa: PLC0415
     from maspo_rl.evaluation.evaluator import Evaluator  # noqa: PLC0415
@@ -110,10 +107,11 @@ def _train(
 
 
 def _words(config: Config, training: PromptSet) -> str:
-    left_out = ", ".join(f"{count:,} {reason}" for reason, count in training.counts.items() if count)
+    left_out = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in training.counts.items() if count]
     return (
         f"{config.trainer.prompts_per_step} prompts x {config.rollout.samples_per_prompt} samples, "
-        f"{config.trainer.updates_per_step} update(s) a step, {config.trainer.steps} steps ({left_out} prompts)"
+        f"{config.trainer.updates_per_step} update(s) a step, {config.trainer.steps} steps; "
+        f"{len(training):,} training prompts ({', '.join(left_out)})"
     )
 
 
@@ -126,7 +124,7 @@ def _checkpoint_to_resume(config: Config, directory: RunDirectory) -> Path | Non
 
 @contextmanager
 def _stopping_on_signal(trainer: Any, progress: Any) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM ends the run after the present step, with a checkpoint; the second ends it at once."""
+    """The first Ctrl-C or SIGTERM ends the run after the present step, with a checkpoint; the second at once."""
 
     def stop(number: int, _: object) -> None:
         if trainer.stop_requested:

@@ -34,9 +34,7 @@ class Evaluator:
 
         A problem none of whose samples could be judged is left out and counted under `eval/<benchmark>/unjudged`.
         """
-        groups = self.engines.sample(
-            self.prompts, self.samples, self.sampling, step=_EVALUATION_STEP, version=version
-        )
+        groups = self.engines.sample(self.prompts, self.samples, self.sampling, step=_EVALUATION_STEP, version=version)
         questions = [
             Question(rollout.text, prompt.gold, prompt.dataset, rollout.finish_reason == "length")
             for prompt, rollouts in zip(self.prompts, groups, strict=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import deepspeed
 import torch
-from transformers import AutoTokenizer
 
 _TAG = "learner"
 
@@ -23,6 +21,8 @@ def save(engine: Any, model: Any, directory: Path, state: dict[str, Any], rank: 
     engine.save_checkpoint(str(directory), tag=_TAG, client_state={**state, "rng": randomness}, save_latest=False)
     weights = _gathered(model, keep=rank == 0)
     if rank == 0:
+        from transformers import AutoTokenizer  # noqa: PLC0415
+
         model.save_pretrained(directory / "policy", state_dict=weights)
         AutoTokenizer.from_pretrained(source).save_pretrained(directory / "policy")
     torch.distributed.barrier()
@@ -45,6 +45,8 @@ def load(engine: Any, directory: Path) -> dict[str, Any]:
 
 def _gathered(model: Any, *, keep: bool) -> dict[str, torch.Tensor]:
     """Whole weights on the host where `keep`; under ZeRO-3 one parameter is gathered at a time, by all ranks."""
+    import deepspeed  # noqa: PLC0415 - chooses its accelerator when imported, which the driver must not
+
     whole = {}
     for name, parameter in model.named_parameters():
         with deepspeed.zero.GatheredParameters([parameter], enabled=hasattr(parameter, "ds_id")):

@@ -67,6 +67,11 @@ class LearnerGroup:
         """Every rank takes its share back from `directory`."""
         self._all("load", directory)
 
+    def end(self) -> None:
+        """Ends the ranks' processes."""
+        for rank in self._actors:
+            ray.kill(rank)
+
     def _all(self, what: str, *arguments: Any) -> list[Any]:
         references = [getattr(rank, what).remote(*arguments) for rank in self._actors]
         return list(wait_for(references, seconds=self._timeout_s, who="learner ranks", what=what))

@@ -43,10 +43,7 @@ class FiniteAdamW(torch.optim.AdamW):
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         gradients = [
-            parameter.grad
-            for group in self.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None
+            parameter.grad for group in self.param_groups for parameter in group["params"] if parameter.grad is not None
         ]
         squares = torch.stack([norm.double() for norm in torch._foreach_norm(gradients)]).square().sum()
         self.grad_norm = math.sqrt(self._sum_squares(squares).item())

@@ -19,7 +19,9 @@ class Policy(nn.Module):
         self.model = model
         self._temperature = temperature
 
-    def forward(self, input_ids: Tensor, position: Tensor, target: Tensor, entropy_gradient: bool) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, input_ids: Tensor, position: Tensor, target: Tensor, entropy_gradient: bool
+    ) -> tuple[Tensor, Tensor]:
         """(log-prob[N], entropy[N]) in nats at the sampling temperature, float32.
 
         `input_ids[B, T]` is padded on the right; `position[N]` indexes the flattened [B*T]. The entropy carries a
@@ -33,7 +35,7 @@ class Policy(nn.Module):
             return self._score(head, selected, target, entropy_gradient)
         chunks = [
             checkpoint(self._score, head, *part, entropy_gradient, use_reentrant=False)
-            for part in zip(selected.split(rows), target.split(rows), strict=True)
+            for part in zip(torch.split(selected, rows), torch.split(target, rows), strict=True)
         ]
         logprobs, entropies = zip(*chunks, strict=True)
         return torch.cat(logprobs), torch.cat(entropies)

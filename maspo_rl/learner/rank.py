@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from maspo_rl.cluster.process import redirect_output
-from maspo_rl.config.schema import AlgorithmConfig, LearnerConfig, OptimizerConfig
+from maspo_rl.config.algorithm import AlgorithmConfig
+from maspo_rl.config.schema import LearnerConfig, OptimizerConfig
 from maspo_rl.learner import checkpoint
 from maspo_rl.learner.batch import SequenceBatch, Update, plan_updates
 from maspo_rl.learner.deepspeed_engine import join_process_group, load_model, start_engine
@@ -23,7 +24,8 @@ from maspo_rl.learner.micro_batch import MicroBatch, collate
 from maspo_rl.learner.optimizer import learning_rate
 from maspo_rl.learner.policy import Policy
 from maspo_rl.learner.statistics import Statistics
-from maspo_rl.objectives.compose import PolicyLoss, build_policy_loss
+from maspo_rl.objectives.compose import build_policy_loss
+from maspo_rl.objectives.policy_loss import PolicyLoss
 from maspo_rl.types import Reduce, TokenBatch
 
 
@@ -77,9 +79,7 @@ class LearnerRank:
     def start(self, address: str, port: int) -> int:
         """Joins the group at rank 0's address, loads the policy, starts DeepSpeed; returns the process id."""
         settings, learner = self._settings, self._settings.learner
-        join_process_group(
-            self._rank, self._ranks, address, port, on_gpu=settings.on_gpu, timeout_s=learner.timeout_s
-        )
+        join_process_group(self._rank, self._ranks, address, port, on_gpu=settings.on_gpu, timeout_s=learner.timeout_s)
         dtype = getattr(torch, settings.dtype)
         self._device = torch.device("cuda", 0) if settings.on_gpu else torch.device("cpu")
         source = (settings.model, settings.revision, dtype, settings.attention)
@@ -142,7 +142,9 @@ class LearnerRank:
         metrics = statistics.reduced()
         updates = len(plan) * len(passes)
         if not applied:
-            raise NonFiniteUpdate(f"none of the {updates} updates had a finite loss and gradient; weights are unchanged")
+            raise NonFiniteUpdate(
+                f"none of the {updates} updates had a finite loss and gradient; weights are unchanged"
+            )
         return metrics | {
             "optim/updates": float(applied),
             "optim/skipped": float(updates - applied),

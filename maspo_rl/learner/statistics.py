@@ -25,7 +25,9 @@ class Statistics:
             self._maxima[name] = torch.maximum(self._maxima.get(name, least), largest)
             return
         if weights is None:
-            pair = torch.stack([values.double().sum(), torch.tensor(float(values.numel()), device=self._device).double()])
+            pair = torch.stack(
+                [values.double().sum(), torch.tensor(float(values.numel()), device=self._device).double()]
+            )
         else:
             weights = weights.double()
             pair = torch.stack([(values.double() * weights).sum(), weights.sum()])

@@ -18,12 +18,18 @@ class WandbLogger:
             return
         import wandb  # noqa: PLC0415 - takes two seconds that most quick runs do not need
 
-        mode = config.wandb
+        mode: Any = config.wandb
         if mode == "auto":
             mode = "online" if os.environ.get("WANDB_API_KEY") or _has_netrc_key() else "offline"
         self._run = wandb.init(
-            project="maspo_rl", name=run_name, dir=str(directory), mode=mode, config=resolved, id=_run_id(run_name),
-            resume="allow", settings=wandb.Settings(silent=True),
+            project="maspo_rl",
+            name=run_name,
+            dir=str(directory),
+            mode=mode,
+            config=resolved,
+            id=_run_id(run_name),
+            resume="allow",
+            settings=wandb.Settings(silent=True),
         )
 
     def log(self, metrics: dict[str, Any]) -> None:

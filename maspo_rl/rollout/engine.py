@@ -53,7 +53,7 @@ class Engine:
         from vllm import LLM  # noqa: PLC0415
         from vllm.config import WeightTransferConfig  # noqa: PLC0415
 
-        import maspo_rl.weights.receiver as receiver  # noqa: PLC0415
+        from maspo_rl.weights import receiver  # noqa: PLC0415
 
         rollout = settings.rollout
         if not settings.on_gpu:
@@ -90,9 +90,7 @@ class Engine:
         """The process id, once the engine stands."""
         return os.getpid()
 
-    def generate(
-        self, requests: list[SampleRequest], sampling: SamplingSettings, version: int
-    ) -> list[Rollout]:
+    def generate(self, requests: list[SampleRequest], sampling: SamplingSettings, version: int) -> list[Rollout]:
         """One rollout per request, in order.
 
         Raises:

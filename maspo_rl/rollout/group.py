@@ -53,9 +53,7 @@ class EngineGroup:
             for actor, share in zip(self.actors, shares, strict=True)
             if share
         ]
-        answers = wait_for(
-            references, seconds=self._timeout_s, who="rollout engines", what=f"sampling of step {step}"
-        )
+        answers = wait_for(references, seconds=self._timeout_s, who="rollout engines", what=f"sampling of step {step}")
         groups: list[list[Rollout]] = [[] for _ in prompts]
         for engine, rollouts in enumerate(answers):
             for position in range(0, len(rollouts), samples):

@@ -75,8 +75,8 @@ class _Layout:
 
 def _disown(memory: SharedMemory) -> None:
     """Leaves the mapping to the process's end: tensors still point into it, so that Python's close would fail."""
-    memory._buf = None
-    memory._mmap = None
+    memory._buf = None  # type: ignore[attr-defined]
+    memory._mmap = None  # type: ignore[attr-defined]
 
 
 class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemoryUpdateInfo]):

@@ -1,0 +1,57 @@
+"""Helpers of the end-to-end tests."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from maspo_rl.assembly import Stack
+from maspo_rl.config.load import load
+from maspo_rl.config.schema import Config
+from maspo_rl.learner import SequenceBatch
+from maspo_rl.rollout import SamplingSettings
+from maspo_rl.types import Group, Prompt
+
+_VERSIONS = count()
+
+
+def quickstart(directory: Path, *overrides: str) -> Config:
+    """The quickstart's configuration with a run directory of its own."""
+    return load(["experiment=quickstart", f"run.dir={directory}", "run.name=test", *overrides])
+
+
+@dataclass
+class RunningStack:
+    """The session's engine and learner, used by one test after the other."""
+
+    config: Config
+    parts: Stack
+    prompts: list[Prompt]
+    end_token_id: int
+
+    def publish(self) -> int:
+        """Sends the learner's weights to the engine under a version of their own."""
+        version = next(_VERSIONS)
+        self.parts.engines.confirm(version, self.parts.learners.send_weights())
+        return version
+
+    def sample(self, version: int, step: int = 1) -> list[Group]:
+        """The groups of a step, unjudged."""
+        prompts = self.prompts[: self.config.trainer.prompts_per_step]
+        rollouts = self.parts.engines.sample(
+            prompts,
+            self.config.rollout.samples_per_prompt,
+            SamplingSettings.for_training(self.config),
+            step=step,
+            version=version,
+        )
+        return [Group(prompt, tuple(own), (), ()) for prompt, own in zip(prompts, rollouts, strict=True)]
+
+
+def sequence_batch(groups: list[Group], seed: int) -> SequenceBatch:
+    """Random advantages of +-1 on the groups' rollouts."""
+    generator = random.Random(seed)
+    samples = sum(len(group.rollouts) for group in groups)
+    return SequenceBatch.build(groups, [generator.choice((-1.0, 1.0)) for _ in range(samples)])
