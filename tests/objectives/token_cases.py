@@ -20,8 +20,8 @@ TOKENS = [  # q, r, A
     (0.6, 0.7, -2.0),
 ]
 
-# objective, parameters: the loss and the gradient weight of each of the tokens above, computed from the papers' formulas
-# by a program that shares nothing with this one. None: the ratio lies on a bound, where the gradient is a convention.
+# objective, parameters: loss and gradient weight of each of the tokens above, from the papers' formulas, by a program
+# that shares nothing with this one. None: the ratio lies on a bound, where the gradient is a convention.
 TABLE: list[tuple[str, dict[str, float], list[tuple[float, float] | None]]] = [
     (
         "grpo",
