@@ -1,0 +1,1 @@
+"""Speed and memory against a peer or a limit, one module per claim, printed as JSON lines."""

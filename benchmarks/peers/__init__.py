@@ -1,0 +1,1 @@
+"""Other frameworks on the same work, each in a process of its own."""
