@@ -1,0 +1,43 @@
+"""What `model.path` names: the policy in the package, a directory, or a hub name; and its tokenizer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from maspo_rl.config.errors import InputError
+
+
+def embedded_policy_path() -> Path:
+    """The directory of the small policy that the package carries; `scripts/make_policy.py` makes it."""
+    return Path(__file__).resolve().parents[1] / "assets" / "policy"
+
+
+def is_hub_name(name: str) -> bool:
+    """Whether `name` has the form owner/name."""
+    return re.fullmatch(r"[\w.-]+/[\w.-]+", name) is not None and not name.startswith(".")
+
+
+def resolve_model(path: str) -> str:
+    """A directory that exists or a hub name, for `from_pretrained`. Raises InputError for anything else."""
+    directory = embedded_policy_path() if path == "embedded" else Path(path).expanduser()
+    if directory.is_dir():
+        if not (directory / "config.json").is_file():
+            raise InputError(f"model.path={path}: has no config.json; name a directory that a model was saved to")
+        return str(directory)
+    if is_hub_name(path):
+        return path
+    raise InputError(f"model.path={path}: no such directory, and neither 'embedded' nor a hub name owner/name")
+
+
+def load_tokenizer(path: str, revision: str | None = None) -> Any:
+    """The tokenizer beside a model. Raises InputError where there is none or the hub does not give it."""
+    from transformers import AutoTokenizer  # noqa: PLC0415  seconds that a wrong path must not cost
+
+    source = resolve_model(path)
+    try:
+        return AutoTokenizer.from_pretrained(source, revision=revision)
+    except (OSError, ValueError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise InputError(f"model.path={path}: no tokenizer could be loaded from it ({reason})") from error
