@@ -124,7 +124,7 @@ def evaluate(objective: Objective, rows: Sequence[dict[str, float]]) -> tuple[li
 
 def plot_objectives(names: Sequence[str], parameters: Sequence[str], out: Path) -> list[Path]:
     """Gradient weight against ratio for several old probabilities and both signs of the advantage, one column an
-    objective; written to `out` with the suffixes .png and .svg.
+    objective; written to `out`.png and `out`.svg (either suffix may be given).
 
     A parameter goes to each of the objectives that has it. Raises InputError for one that none of them has.
     """
@@ -166,7 +166,9 @@ def plot_objectives(names: Sequence[str], parameters: Sequence[str], out: Path) 
     for panel in axes[1]:
         panel.set_xlabel("ratio r")
     axes[0][0].legend(title="old probability", fontsize="small", title_fontsize="small")
-    written = [out.with_suffix(suffix) for suffix in (".png", ".svg")]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    stem = out.name.removesuffix(".png").removesuffix(".svg")
+    written = [out.with_name(stem + suffix) for suffix in (".png", ".svg")]
     for path in written:
         figure.savefig(path, dpi=150)
     pyplot.close(figure)
