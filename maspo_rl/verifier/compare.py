@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from maspo_rl.verifier.evaluate import (
-    HIGH,
-    NotRationalError,
-    TooLargeError,
-    UndefinedError,
-    equal,
-    numeric,
-    proportional,
-    same_zeros,
-)
+from maspo_rl.verifier.equality import equal, proportional, same_zeros
 from maspo_rl.verifier.expression import Node, constant, symbols
 from maspo_rl.verifier.number import FLOAT_DIGITS, ROUNDED_DIGITS
-from maspo_rl.verifier.structure import (
+from maspo_rl.verifier.numeric import HIGH, numeric
+from maspo_rl.verifier.rational import NotRationalError, TooLargeError, UndefinedError
+from maspo_rl.verifier.units import conversion
+from maspo_rl.verifier.values import (
     Atom,
     Based,
     Interval,
@@ -30,7 +24,6 @@ from maspo_rl.verifier.structure import (
     Value,
     Word,
 )
-from maspo_rl.verifier.units import conversion
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _INFINITY = Atom(Node("symbol", name="\\infty"))

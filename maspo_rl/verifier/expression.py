@@ -332,7 +332,10 @@ class Parser:
         if power is None:
             return node
         if power.op == "neg":
-            raise NotUnderstoodError("an inverse or a negative power of a function")
+            inverse = power.args[0].op == "number" and power.args[0].value == 1
+            if not inverse or name not in ("sin", "cos", "tan"):
+                raise NotUnderstoodError("a negative power of a function")
+            return Node("call", (argument,), name="a" + name)
         return Node("pow", (node, power))
 
     def _subscript_number(self) -> Node:

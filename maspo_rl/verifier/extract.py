@@ -57,6 +57,8 @@ def _box_at(text: str, command: int) -> _Box | None:
     """The box whose command's name starts at `command`; `\\boxed 7` takes one token as TeX does."""
     start = command + (len("boxed") if text.startswith("boxed", command) else len("fbox"))
     backslash = command > 0 and text[command - 1] == "\\"
+    if command > 0 and text[command - 1].isalpha():
+        return None
     while start < len(text) and text[start] in " \t\n":
         start += 1
     if start == len(text):

@@ -8,12 +8,13 @@ from functools import lru_cache
 
 from maspo_rl.types import Label
 from maspo_rl.verifier.compare import same
-from maspo_rl.verifier.evaluate import NotRationalError, TooLargeError, UndefinedError, exact
 from maspo_rl.verifier.expression import symbols, walk
 from maspo_rl.verifier.normalise import normalise
 from maspo_rl.verifier.number import parse_number, same_number
-from maspo_rl.verifier.structure import Atom, Named, Value, Word, read
+from maspo_rl.verifier.rational import NotRationalError, TooLargeError, UndefinedError, exact
+from maspo_rl.verifier.structure import read
 from maspo_rl.verifier.tokens import UNEVALUATED, BeyondLimitsError, NotUnderstoodError, tokenise
+from maspo_rl.verifier.values import Atom, Named, Value, Word
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ IDLE_CHECK_S = 1.0
 START_PAUSE_S = 10.0
 DEATH_RETRIES = 2
 ERROR_RETRIES = 1
+MOST_TRIES = 10
+"""Retries include children that were found dead when the job came, which says nothing of the job."""
 _CHILD_CODE = "from maspo_rl.verifier.worker import main; main()"
 
 
@@ -32,6 +34,7 @@ class WorkerStartError(Exception):
 class Job:
     request: Message
     future: Future[Message] = field(default_factory=Future)
+    tries: int = 0
     deaths: int = 0
     errors: int = 0
 
@@ -76,13 +79,15 @@ class Child:
         if not hello["ready"]:
             raise WorkerStartError(f"a verifier worker could not start: {hello['reason']}")
 
-    def ask(self, request: Message, deadline_s: float) -> Message:
-        """Raises DeadlineError or PeerGoneError; the child must then be killed."""
-        deadline = time.monotonic() + deadline_s
+    def hand_over(self, request: Message, deadline: float) -> None:
+        """Raises DeadlineError, or PeerGoneError where the child was dead before; it must then be killed."""
         write_within(self._requests, request, deadline)
-        reply = read_within(self._replies, deadline)
+
+    def reply(self, deadline: float) -> Message:
+        """Raises DeadlineError or PeerGoneError; the child must then be killed."""
+        message = read_within(self._replies, deadline)
         self.judged += 1
-        return reply
+        return message
 
     def kill(self) -> None:
         self.process.kill()
@@ -135,7 +140,7 @@ class Pool:
     def patience_s(self, jobs: int) -> float:
         """Seconds after which `jobs` judgements submitted now must be over, whatever happens: the callers' deadline."""
         rounds = (self.pending + jobs) / self._config.workers + 1
-        attempts = 1 + DEATH_RETRIES + ERROR_RETRIES
+        attempts = 1 + MOST_TRIES
         return rounds * attempts * (self._config.deadline_s + 1) + START_ATTEMPTS * START_DEADLINE_S
 
     def process_ids(self) -> list[int]:
@@ -210,22 +215,21 @@ class Pool:
     def _judge(self, child: Child, job: Job) -> bool:
         """Whether the child can be used again."""
         began = time.monotonic()
+        deadline = began + self._config.deadline_s
         try:
-            reply = child.ask(job.request, self._config.deadline_s)
+            child.hand_over(job.request, deadline)
+        except (PeerGoneError, DeadlineError):
+            return self._again(job, "could not be handed to a worker")
+        try:
+            reply = child.reply(deadline)
         except DeadlineError:
             self.restarts["deadline"] += 1
             reason = f"no verdict within {self._config.deadline_s:g} s; the worker was killed"
             job.future.set_result({"label": "timeout", "reason": reason, "seconds": time.monotonic() - began})
             return False
         except PeerGoneError:
-            self.restarts["died"] += 1
             job.deaths += 1
-            if job.deaths > DEATH_RETRIES or self._closed:
-                job.future.set_result({"label": "error", "reason": f"the worker died {job.deaths} times"})
-            else:
-                self.retries += 1
-                self._jobs.put(job)
-            return False
+            return self._again(job, f"the worker died {job.deaths} times")
         if reply["label"] == "error" and job.errors < ERROR_RETRIES:
             job.errors += 1
             self.retries += 1
@@ -233,6 +237,17 @@ class Pool:
         else:
             job.future.set_result(reply | {"seconds": time.monotonic() - began})
         return True
+
+    def _again(self, job: Job, reason: str) -> bool:
+        """Retry a job whose child died, within limits; returns that the child cannot be used again."""
+        self.restarts["died"] += 1
+        job.tries += 1
+        if job.deaths > DEATH_RETRIES or job.tries > MOST_TRIES or self._closed:
+            job.future.set_result({"label": "error", "reason": reason})
+        else:
+            self.retries += 1
+            self._jobs.put(job)
+        return False
 
     def _start_child(self, index: int) -> Child:
         failure = WorkerStartError("the verifier was closed")

@@ -1,0 +1,203 @@
+"""Workers that hang, die, swell or are killed cost their own judgement at most, and never the pool."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from maspo_rl.config.errors import InputError
+from maspo_rl.config.verifier import VerifierConfig
+from maspo_rl.types import Label
+from maspo_rl.verifier import Question, Verifier
+
+TOWER = "\\boxed{3!! + 9^{9^{9^{9}}}}"
+"""A power tower beside notation that only math-verify is asked about: it does not come back."""
+
+
+def symbolic(count: int) -> list[Question]:
+    """Distinct questions that need a worker, every other one right."""
+    return [Question(f"\\boxed{{(x+{n})^2}}", f"x^2+{2 * n}x+{n * n + n % 2}", "any") for n in range(1, count + 1)]
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return condition()
+
+
+def test_a_hanging_judgement_times_out_and_the_pool_stays_full() -> None:
+    with Verifier(VerifierConfig(workers=2, deadline_s=1.0)) as verifier:
+        verifier.wait_ready()
+        verdict, right = verifier.judge_many([Question(TOWER, "5", "any"), symbolic(2)[1]])
+        assert (verdict.label, verdict.reward) == (Label.TIMEOUT, None)
+        assert verdict.seconds < 2.0
+        assert right.label is Label.CORRECT
+        assert wait_until(lambda: len(verifier.process_ids()) == 2, 30)
+        assert verifier.counts()["restarted_deadline"] == 1
+        assert verifier.fault_share() == 0.5
+        assert "gold '5'" in verifier.fault_examples()[0]
+
+
+def test_hostile_answers_among_many_lose_none() -> None:
+    questions = symbolic(200)
+    for place in range(0, 200, 50):
+        questions[place] = Question(TOWER.replace("3!!", f"{place}!!"), "5", "any")
+    with Verifier(VerifierConfig(workers=2, deadline_s=1.0, recycle_after=60)) as verifier:
+        verdicts = verifier.judge_many(questions)
+        assert verifier.counts()["restarted_recycled"] >= 1
+    labels = [Label.CORRECT if (index + 1) % 2 == 0 else Label.WRONG for index in range(200)]
+    for place in range(0, 200, 50):
+        labels[place] = Label.TIMEOUT
+    assert [verdict.label for verdict in verdicts] == labels
+
+
+def test_killing_workers_at_random_changes_no_verdict() -> None:
+    questions = symbolic(600)
+    stop = threading.Event()
+    kills = 0
+
+    def kill_some(verifier: Verifier) -> None:
+        nonlocal kills
+        chance = random.Random(7)
+        while not stop.wait(0.15):
+            processes = verifier.process_ids()
+            if len(processes) == 2:
+                os.kill(chance.choice(processes), signal.SIGKILL)
+                kills += 1
+
+    with Verifier(VerifierConfig(workers=2)) as verifier:
+        verifier.wait_ready()
+        killer = threading.Thread(target=kill_some, args=(verifier,))
+        killer.start()
+        verdicts = []
+        for start in range(0, 600, 20):
+            verdicts += verifier.judge_many(questions[start : start + 20])
+            time.sleep(0.1)
+        stop.set()
+        killer.join()
+    assert kills >= 3
+    assert [verdict.label for verdict in verdicts] == [Label.WRONG, Label.CORRECT] * 300
+
+
+def test_threads_and_event_loops_get_the_same_verdicts(verifier: Verifier) -> None:
+    questions = [*symbolic(20), Question("\\boxed{5}", "5", "any"), Question("", "5", "any")]
+    expected = [verdict.label for verdict in verifier.judge_many(questions)]
+    with ThreadPoolExecutor(4) as threads:
+        for verdicts in threads.map(lambda _: verifier.judge_many(questions), range(4)):
+            assert [verdict.label for verdict in verdicts] == expected
+
+    async def gather() -> list[Label]:
+        return [verdict.label for verdict in await asyncio.gather(*map(verifier.judge, questions))]
+
+    assert asyncio.run(gather()) == expected
+
+
+def test_the_callers_alarm_is_left_alone(verifier: Verifier) -> None:
+    signal.alarm(100)
+    try:
+        verifier.judge_many(symbolic(3))
+        assert signal.alarm(0) > 90
+    finally:
+        signal.alarm(0)
+
+
+def test_equal_questions_are_judged_once() -> None:
+    question = Question("\\boxed{(x+1)^2}", "x^2+2x+1", "any")
+    with Verifier(VerifierConfig(workers=1)) as verifier:
+        assert {verdict.label for verdict in verifier.judge_many([question] * 50)} == {Label.CORRECT}
+        assert verifier.judge_many([question])[0].label is Label.CORRECT
+        counts = verifier.counts()
+    assert (counts["worker"], counts["shared"], counts["cached"]) == (1, 49, 1)
+
+
+def test_a_users_function_has_the_same_deadline_and_isolation() -> None:
+    config = VerifierConfig(workers=2, deadline_s=1.0, memory_gib=1.0, function="reward_functions:sleepy")
+    outputs = ["fine", "sleep", "compute", "allocate", "raise", "die", "nan"]
+    with Verifier(config) as verifier:
+        verifier.wait_ready()
+        verdicts = verifier.judge_many([Question(output, "5", "any") for output in outputs])
+    labels = [verdict.label for verdict in verdicts]
+    timeout, error = Label.TIMEOUT, Label.ERROR
+    assert labels == [Label.CORRECT, timeout, timeout, timeout, error, error, error]
+    assert [verdict.reward for verdict in verdicts] == [1.0] + [None] * 6
+    assert "KeyError" in verdicts[4].reason
+    assert "died" in verdicts[5].reason
+
+
+def test_a_users_function_that_is_not_there_is_told_at_the_start() -> None:
+    with (
+        Verifier(VerifierConfig(workers=1, function="reward_functions:missing")) as verifier,
+        pytest.raises(InputError, match="missing"),
+    ):
+        verifier.wait_ready()
+
+
+def test_the_users_function_scores() -> None:
+    with Verifier(VerifierConfig(workers=1, function="reward_functions:by_length")) as verifier:
+        verdicts = verifier.judge_many([Question("12345", "", "any"), Question("1234567890", "", "any")])
+    assert [(verdict.label, verdict.reward) for verdict in verdicts] == [(Label.WRONG, 0.5), (Label.CORRECT, 1.0)]
+
+
+def test_workers_are_replaced_after_their_share_of_judgements() -> None:
+    config = VerifierConfig(workers=1, recycle_after=2, function="reward_functions:process_id")
+    with Verifier(config) as verifier:
+        verdicts = verifier.judge_many([Question("", "", "any")] * 4)
+    assert len({verdict.reward for verdict in verdicts}) == 2
+
+
+def test_children_die_with_a_killed_parent() -> None:
+    code = (
+        "import time\n"
+        "from maspo_rl.config.verifier import VerifierConfig\n"
+        "from maspo_rl.verifier import Verifier\n"
+        "verifier = Verifier(VerifierConfig(workers=2))\n"
+        "verifier.wait_ready()\n"
+        "print(*verifier.process_ids(), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        children = [int(word) for word in parent.stdout.readline().split()]
+        assert children
+        parent.kill()
+    assert wait_until(lambda: not any(psutil.pid_exists(child) for child in children), 10)
+
+
+def test_a_closed_verifier_leaves_no_process_and_no_open_end() -> None:
+    verifier = Verifier(VerifierConfig(workers=2, deadline_s=30))
+    verifier.wait_ready()
+    children = verifier.process_ids()
+    answers = threading.Thread(target=lambda: verdicts.extend(verifier.judge_many([Question(TOWER, "5", "any")] * 3)))
+    verdicts: list[object] = []
+    answers.start()
+    time.sleep(0.5)
+    verifier.close()
+    answers.join(10)
+    assert len(verdicts) == 3
+    assert not any(psutil.pid_exists(child) for child in children)
+    with pytest.raises(RuntimeError, match="closed"):
+        verifier.start()
+
+
+def test_the_room_starts_without_the_heavy_libraries() -> None:
+    code = (
+        "import sys, maspo_rl.verifier, maspo_rl.verifier.judge, maspo_rl.verifier.files\n"
+        "print({'torch', 'vllm', 'ray', 'deepspeed', 'sympy', 'math_verify'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
+    assert done.stdout.strip() == "set()"
