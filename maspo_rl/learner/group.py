@@ -26,7 +26,6 @@ class LearnerGroup:
         gpus = 1 if settings.on_gpu else 0
         self._actors: list[Any] = [
             actor.options(
-                name=f"learner_{rank}",
                 num_cpus=gpus,
                 num_gpus=gpus,
                 runtime_env={"env_vars": environment},

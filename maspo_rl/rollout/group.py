@@ -27,9 +27,9 @@ class EngineGroup:
         environment = actor_environment(config.cluster, config.rollout.threads)
         actor = ray.remote(Engine)
         self.actors: list[Any] = [
-            actor.options(
-                name=f"engine_{index}", runtime_env={"env_vars": environment}, max_restarts=0, **place.options
-            ).remote(settings, logs / f"engine_{index}.log", place.devices)
+            actor.options(runtime_env={"env_vars": environment}, max_restarts=0, **place.options).remote(
+                settings, logs / f"engine_{index}.log", place.devices
+            )
             for index, place in enumerate(places)
         ]
 
