@@ -2,99 +2,31 @@
 
 from __future__ import annotations
 
-import json
-import os
 import queue
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from maspo_rl.config.verifier import VerifierConfig
-from maspo_rl.verifier.wire import DeadlineError, Message, PeerGoneError, read_within, write_within
+from maspo_rl.verifier.child import START_DEADLINE_S, Child, ServerDiedError, WorkerStartError
+from maspo_rl.verifier.wire import DeadlineError, Message
 
-START_DEADLINE_S = 120.0
 START_ATTEMPTS = 3
-IDLE_CHECK_S = 1.0
+START_KILLS = 20
 START_PAUSE_S = 10.0
-DEATH_RETRIES = 2
+IDLE_CHECK_S = 1.0
+DEATH_RETRIES = 3
 ERROR_RETRIES = 1
-MOST_TRIES = 10
-"""Retries include children that were found dead when the job came, which says nothing of the job."""
-_CHILD_CODE = "from maspo_rl.verifier.worker import main; main()"
-
-
-class WorkerStartError(Exception):
-    """A child did not become ready."""
+_CLOSED: Message = {"label": "error", "reason": "the verifier was closed"}
 
 
 @dataclass(slots=True)
 class Job:
     request: Message
     future: Future[Message] = field(default_factory=Future)
-    tries: int = 0
     deaths: int = 0
     errors: int = 0
-
-
-class Child:
-    """One ready child process. Create, use and kill it on one thread: it dies when that thread ends."""
-
-    def __init__(self, config: VerifierConfig) -> None:
-        self.judged = 0
-        settings = {
-            "parent_pid": os.getpid(),
-            "memory_bytes": int(config.memory_gib * 2**30),
-            "function": config.function,
-        }
-        # gmpy2 would compute huge powers in C, deaf to everything but SIGKILL.
-        environment = os.environ | {
-            "SYMPY_GROUND_TYPES": "python",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
-        }
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _CHILD_CODE, json.dumps(settings)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-            bufsize=0,
-        )
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self._requests = self.process.stdin.fileno()
-        self._replies = self.process.stdout.fileno()
-        os.set_blocking(self._requests, False)
-
-    def wait_ready(self) -> None:
-        """Raises WorkerStartError."""
-        try:
-            hello = read_within(self._replies, time.monotonic() + START_DEADLINE_S)
-        except DeadlineError as error:
-            raise WorkerStartError(f"a verifier worker was not ready after {START_DEADLINE_S:.0f} s") from error
-        except PeerGoneError as error:
-            raise WorkerStartError("a verifier worker died while starting; its stderr says why") from error
-        if not hello["ready"]:
-            raise WorkerStartError(f"a verifier worker could not start: {hello['reason']}")
-
-    def hand_over(self, request: Message, deadline: float) -> None:
-        """Raises DeadlineError, or PeerGoneError where the child was dead before; it must then be killed."""
-        write_within(self._requests, request, deadline)
-
-    def reply(self, deadline: float) -> Message:
-        """Raises DeadlineError or PeerGoneError; the child must then be killed."""
-        message = read_within(self._replies, deadline)
-        self.judged += 1
-        return message
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            pipe.close()
 
 
 class Pool:
@@ -140,13 +72,14 @@ class Pool:
     def patience_s(self, jobs: int) -> float:
         """Seconds after which `jobs` judgements submitted now must be over, whatever happens: the callers' deadline."""
         rounds = (self.pending + jobs) / self._config.workers + 1
-        attempts = 1 + MOST_TRIES
+        attempts = 1 + DEATH_RETRIES + ERROR_RETRIES
         return rounds * attempts * (self._config.deadline_s + 1) + START_ATTEMPTS * START_DEADLINE_S
 
     def process_ids(self) -> list[int]:
         """The children that live now."""
         with self._lock:
-            return [child.process.pid for child in self._children.values() if child.process.poll() is None]
+            pids = [child.server_pid for child in self._children.values() if child.process.poll() is None]
+        return [pid for pid in pids if pid is not None]
 
     def close(self) -> None:
         """Kill the children; jobs that have no verdict end as errors. May be called twice."""
@@ -164,11 +97,80 @@ class Pool:
             except queue.Empty:
                 return
             if job is not None:
-                job.future.set_result({"label": "error", "reason": "the verifier was closed"})
+                job.future.set_result(_CLOSED)
 
     def _done(self, _: Future[Message]) -> None:
         with self._lock:
             self.pending -= 1
+
+    def _serve(self, index: int) -> None:
+        child: Child | None = None
+        while True:
+            try:
+                child = child or self._start_child(index)
+            except WorkerStartError as error:
+                if not self._refuse(str(error)):
+                    return
+                continue
+            try:
+                job = self._jobs.get(timeout=IDLE_CHECK_S)
+            except queue.Empty:
+                if not child.is_alive():
+                    self._drop_child(index, child)
+                    child = None
+                continue
+            if job is None or self._closed:
+                self._drop_child(index, child)
+                if job is not None:
+                    job.future.set_result(_CLOSED)
+                return
+            if not self._judge(child, job):
+                self._drop_child(index, child)
+                child = None
+
+    def _judge(self, child: Child, job: Job) -> bool:
+        """Whether the child can be used again."""
+        began = time.monotonic()
+        try:
+            reply = child.ask(job.request, self._config.deadline_s)
+        except DeadlineError:
+            self.restarts["deadline"] += 1
+            reason = f"no verdict within {self._config.deadline_s:g} s; the worker was killed"
+            job.future.set_result({"label": "timeout", "reason": reason, "seconds": time.monotonic() - began})
+            return self._replaced(child)
+        except ServerDiedError as death:
+            self._again(job)
+            return death.replaced
+        except WorkerStartError as error:
+            job.future.set_result({"label": "error", "reason": str(error)})
+            return False
+        if reply["label"] == "error" and job.errors < ERROR_RETRIES:
+            job.errors += 1
+            self.retries += 1
+            self._jobs.put(job)
+        else:
+            job.future.set_result(reply | {"seconds": time.monotonic() - began})
+        if child.judged < self._config.recycle_after:
+            return True
+        self.restarts["recycled"] += 1
+        return self._replaced(child)
+
+    def _replaced(self, child: Child) -> bool:
+        try:
+            child.replace_server()
+        except WorkerStartError:
+            return False
+        return True
+
+    def _again(self, job: Job) -> None:
+        """Retry a job whose worker died, within the limit."""
+        self.restarts["died"] += 1
+        job.deaths += 1
+        if job.deaths > DEATH_RETRIES or self._closed:
+            job.future.set_result({"label": "error", "reason": f"the worker died {job.deaths} times"})
+        else:
+            self.retries += 1
+            self._jobs.put(job)
 
     def _refuse(self, reason: str) -> bool:
         """End jobs as errors for a while, since no child can be started; False when the pool was closed."""
@@ -183,75 +185,10 @@ class Pool:
             job.future.set_result({"label": "error", "reason": reason})
         return True
 
-    def _serve(self, index: int) -> None:
-        child: Child | None = None
-        while True:
-            try:
-                child = child or self._start_child(index)
-            except WorkerStartError as error:
-                if not self._refuse(str(error)):
-                    return
-                continue
-            try:
-                job = self._jobs.get(timeout=IDLE_CHECK_S)
-            except queue.Empty:
-                if child.process.poll() is not None:
-                    self.restarts["died"] += 1
-                    self._drop_child(index, child)
-                    child = None
-                continue
-            if job is None or self._closed:
-                self._drop_child(index, child)
-                if job is not None:
-                    job.future.set_result({"label": "error", "reason": "the verifier was closed"})
-                    continue
-                return
-            if not self._judge(child, job) or child.judged >= self._config.recycle_after:
-                if child.judged >= self._config.recycle_after:
-                    self.restarts["recycled"] += 1
-                self._drop_child(index, child)
-                child = None
-
-    def _judge(self, child: Child, job: Job) -> bool:
-        """Whether the child can be used again."""
-        began = time.monotonic()
-        deadline = began + self._config.deadline_s
-        try:
-            child.hand_over(job.request, deadline)
-        except (PeerGoneError, DeadlineError):
-            return self._again(job, "could not be handed to a worker")
-        try:
-            reply = child.reply(deadline)
-        except DeadlineError:
-            self.restarts["deadline"] += 1
-            reason = f"no verdict within {self._config.deadline_s:g} s; the worker was killed"
-            job.future.set_result({"label": "timeout", "reason": reason, "seconds": time.monotonic() - began})
-            return False
-        except PeerGoneError:
-            job.deaths += 1
-            return self._again(job, f"the worker died {job.deaths} times")
-        if reply["label"] == "error" and job.errors < ERROR_RETRIES:
-            job.errors += 1
-            self.retries += 1
-            self._jobs.put(job)
-        else:
-            job.future.set_result(reply | {"seconds": time.monotonic() - began})
-        return True
-
-    def _again(self, job: Job, reason: str) -> bool:
-        """Retry a job whose child died, within limits; returns that the child cannot be used again."""
-        self.restarts["died"] += 1
-        job.tries += 1
-        if job.deaths > DEATH_RETRIES or job.tries > MOST_TRIES or self._closed:
-            job.future.set_result({"label": "error", "reason": reason})
-        else:
-            self.retries += 1
-            self._jobs.put(job)
-        return False
-
     def _start_child(self, index: int) -> Child:
         failure = WorkerStartError("the verifier was closed")
-        for _ in range(START_ATTEMPTS):
+        failures = kills = 0
+        while failures < START_ATTEMPTS and kills < START_KILLS:
             with self._lock:
                 if self._closed:
                     raise failure
@@ -261,6 +198,8 @@ class Pool:
                 child.wait_ready()
             except WorkerStartError as error:
                 failure = error
+                failures += not error.killed
+                kills += error.killed
                 self._drop_child(index, child)
             else:
                 return child

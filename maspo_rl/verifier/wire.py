@@ -7,7 +7,8 @@ import os
 import select
 import struct
 import time
-from typing import Any, BinaryIO
+from io import RawIOBase
+from typing import Any
 
 Message = dict[str, Any]
 _LENGTH = struct.Struct(">I")
@@ -26,14 +27,21 @@ def encode(message: Message) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def read_blocking(stream: BinaryIO) -> Message:
+def read_blocking(stream: RawIOBase) -> Message:
     """Read one message; for the child, which has nothing else to do. Raises PeerGoneError at the end of the pipe."""
-    header = stream.read(_LENGTH.size)
-    if len(header) < _LENGTH.size:
-        raise PeerGoneError
-    body = stream.read(_LENGTH.unpack(header)[0])
-    message: Message = json.loads(body)
+    header = _exactly(stream, _LENGTH.size)
+    message: Message = json.loads(_exactly(stream, _LENGTH.unpack(header)[0]))
     return message
+
+
+def _exactly(stream: RawIOBase, size: int) -> bytes:
+    received = bytearray()
+    while len(received) < size:
+        chunk = stream.read(size - len(received))
+        if not chunk:
+            raise PeerGoneError
+        received += chunk
+    return bytes(received)
 
 
 def read_within(descriptor: int, deadline: float) -> Message:

@@ -10,7 +10,6 @@ from hypothesis import settings
 from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.verifier import Verifier
 
-
 # A judgement takes a millisecond or ten: on a busy machine hypothesis' own deadline would judge the machine.
 settings.register_profile("verifier", deadline=None)
 settings.load_profile("verifier")

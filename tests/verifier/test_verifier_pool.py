@@ -57,7 +57,7 @@ def test_hostile_answers_among_many_lose_none() -> None:
     questions = symbolic(200)
     for place in range(0, 200, 50):
         questions[place] = Question(TOWER.replace("3!!", f"{place}!!"), "5", "any")
-    with Verifier(VerifierConfig(workers=2, deadline_s=1.0, recycle_after=60)) as verifier:
+    with Verifier(VerifierConfig(workers=2, deadline_s=1.0, recycle_after=20)) as verifier:
         verdicts = verifier.judge_many(questions)
         assert verifier.counts()["restarted_recycled"] >= 1
     labels = [Label.CORRECT if (index + 1) % 2 == 0 else Label.WRONG for index in range(200)]
@@ -189,7 +189,7 @@ def test_a_closed_verifier_leaves_no_process_and_no_open_end() -> None:
     verifier.close()
     answers.join(10)
     assert len(verdicts) == 3
-    assert not any(psutil.pid_exists(child) for child in children)
+    assert wait_until(lambda: not any(psutil.pid_exists(child) for child in children), 10)
     with pytest.raises(RuntimeError, match="closed"):
         verifier.start()
 
