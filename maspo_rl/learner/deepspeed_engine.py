@@ -87,8 +87,8 @@ def start_engine(
     """The DeepSpeed engine over `policy`, and the optimiser inside it."""
     import deepspeed  # noqa: PLC0415
 
-    # Without ZeRO in float32 every rank holds whole gradients; everywhere else DeepSpeed hands out shares.
-    shares = learner.zero_stage > 0 or dtype is torch.bfloat16
+    # Without ZeRO every rank holds whole gradients; with it, a share of them.
+    shares = learner.zero_stage > 0
 
     def sum_squares(squares: Tensor) -> Tensor:
         if shares:

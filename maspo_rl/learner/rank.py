@@ -202,6 +202,7 @@ class LearnerRank:
         torch.distributed.all_reduce(total_loss)
         self._optimizer.refuse = not math.isfinite(total_loss.item())
         self._optimizer.set_lr(learning_rate(self._settings.optimizer, self._updates, self._settings.total_updates))
+        self._optimizer.applied = False  # DeepSpeed may find an overflow itself and not call it
         self._engine.step()
         if self._optimizer.applied:
             self._updates += 1
