@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import contextlib
 import random
 import signal
 import subprocess
@@ -77,8 +77,9 @@ def test_killing_workers_at_random_changes_no_verdict() -> None:
         while not stop.wait(0.15):
             processes = verifier.process_ids()
             if len(processes) == 2:
-                os.kill(chance.choice(processes), signal.SIGKILL)
-                kills += 1
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    psutil.Process(chance.choice(processes)).kill()
+                    kills += 1
 
     with Verifier(VerifierConfig(workers=2)) as verifier:
         verifier.wait_ready()
