@@ -12,14 +12,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from maspo_rl import advantages
 from maspo_rl.config.check import Catalogue, check
 from maspo_rl.config.derived import evaluation_data, run_directory
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.load import load, save
 from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptSet, PromptStream, check_data, embedded_policy_path, load_prompts, load_tokenizer
-from maspo_rl.objectives.compose import build_policy_loss
 from maspo_rl.report.run_directory import RunDirectory
 from maspo_rl.types import Prompt
 
@@ -48,6 +46,10 @@ def main(overrides: list[str]) -> int:
 def checked_config(overrides: list[str]) -> Config:
     """The configuration, after every check that needs neither Ray nor a GPU. Raises InputError with all problems."""
     config = load(overrides)
+    # Imported here: a misspelt key must be told before torch is.
+    from maspo_rl import advantages  # noqa: PLC0415
+    from maspo_rl.objectives.compose import build_policy_loss  # noqa: PLC0415
+
     catalogue = Catalogue(build_policy_loss, advantages.build, embedded_policy_path())
     problems = check(config, catalogue)
     if problems:
