@@ -12,6 +12,8 @@ from maspo_rl.verifier.numeric import HIGH, numeric
 from maspo_rl.verifier.rational import NotRationalError, TooLargeError, UndefinedError
 from maspo_rl.verifier.units import conversion
 from maspo_rl.verifier.values import (
+    INFINITY,
+    MINUS_INFINITY,
     Atom,
     Based,
     Interval,
@@ -26,13 +28,16 @@ from maspo_rl.verifier.values import (
 )
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
-_INFINITY = Atom(Node("symbol", name="\\infty"))
-_MINUS_INFINITY = Atom(Node("neg", (Node("symbol", name="\\infty"),)))
 
 
 def same(answer: Value, gold: Value) -> bool | None:  # noqa: PLR0911
     """The question of the room. Raises UndefinedError or TooLargeError from the evaluation of constants."""
     answer, gold = _settled(answer), _settled(gold)
+    for value, other in ((answer, gold), (gold, answer)):
+        sides = _approximated(value) if isinstance(value, Relation) else None
+        if sides is not None:
+            verdicts = [same(side, other) for side in sides]
+            return True if True in verdicts else _all(verdicts)
     if isinstance(gold, Named) or isinstance(answer, Named):
         return _same_named(answer, gold)
     if isinstance(gold, Relation) and isinstance(answer, Relation):
@@ -43,6 +48,7 @@ def same(answer: Value, gold: Value) -> bool | None:  # noqa: PLR0911
     if isinstance(gold, Relation) and isinstance(answer, Interval | Union | Many):
         interval = as_interval(gold)
         return None if interval is None else same(answer, interval)
+    answer, gold = _unwrapped(answer, gold), _unwrapped(gold, answer)
     match answer, gold:
         case Atom(), Atom():
             return _same_atoms(answer, gold)
@@ -60,6 +66,28 @@ def same(answer: Value, gold: Value) -> bool | None:  # noqa: PLR0911
     return _same_collections(answer, gold)
 
 
+def _unwrapped(value: Value, other: Value) -> Value:
+    """A set of one element where the other side is an expression."""
+    single = isinstance(value, Many) and value.kind == "set" and len(value.items) == 1
+    return value.items[0] if isinstance(value, Many) and single and isinstance(other, Atom) else value
+
+
+def _approximated(relation: Relation) -> tuple[Value, Value] | None:
+    """The exact and the rounded side of `3\\pi \\approx 9.42` when they differ by 1 % at most."""
+    if "~=" not in relation.operators or not set(relation.operators) <= {"=", "~="}:
+        return None
+    index = relation.operators.index("~=")
+    exact = _settled(Relation(relation.operators[:index], relation.sides[: index + 1])) if index else relation.sides[0]
+    rounded = relation.sides[-1]
+    if not isinstance(exact, Atom) or not isinstance(rounded, Atom) or symbols(exact.node) | symbols(rounded.node):
+        return None
+    try:
+        first, second = numeric(exact.node, HIGH, {}), numeric(rounded.node, HIGH, {})
+    except NotRationalError:
+        return None
+    return (exact, rounded) if abs(first - second) <= abs(first) * HIGH.mpf("0.01") else None
+
+
 def _settled(value: Value) -> Value:
     """`2 + 3 = 5` is 5 when every link holds; `x < 1, x > 2` is a union of intervals."""
     if isinstance(value, Relation) and set(value.operators) == {"="}:
@@ -72,8 +100,24 @@ def _settled(value: Value) -> Value:
         found = tuple(interval for interval in intervals if isinstance(interval, Interval))
         names = [symbols_of(item) for item in value.items if isinstance(item, Relation)]
         if len(found) == len(intervals) and all(name == names[0] for name in names):
-            return Union(found)
+            return _between(found) or Union(found)
     return value
+
+
+def _between(rays: tuple[Interval, ...]) -> Interval | None:
+    """`x > 1 and x < 3`: two rays that overlap are meant to hold together."""
+    low = [ray for ray in rays if ray.high == INFINITY]
+    high = [ray for ray in rays if ray.low == MINUS_INFINITY]
+    if len(rays) != 2 or len(low) != 1 or len(high) != 1:
+        return None
+    left, right = low[0].low, high[0].high
+    if not isinstance(left, Atom) or not isinstance(right, Atom):
+        return None
+    try:
+        ordered = numeric(left.node, HIGH, {}) < numeric(right.node, HIGH, {})
+    except (NotRationalError, TypeError):
+        return None
+    return Interval(left, right, low[0].low_closed, high[0].high_closed) if ordered else None
 
 
 def _same_collections(answer: Value, gold: Value) -> bool | None:  # noqa: PLR0911
@@ -226,11 +270,11 @@ def as_interval(relation: Relation) -> Interval | Union | None:  # noqa: PLR0911
         bound = others[0]
         match operator:
             case "<" | "<=":
-                return Interval(_MINUS_INFINITY, bound, False, operator == "<=")
+                return Interval(MINUS_INFINITY, bound, False, operator == "<=")
             case ">" | ">=":
-                return Interval(bound, _INFINITY, operator == ">=", False)
+                return Interval(bound, INFINITY, operator == ">=", False)
             case "!=":
-                return Union((Interval(_MINUS_INFINITY, bound, False, False), Interval(bound, _INFINITY, False, False)))
+                return Union((Interval(MINUS_INFINITY, bound, False, False), Interval(bound, INFINITY, False, False)))
         return None
     if len(sides) != 3 or index != 1:
         return None

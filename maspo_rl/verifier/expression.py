@@ -119,8 +119,9 @@ class Parser:
                 product = factors[0] if len(factors) == 1 else Node("mul", tuple(factors))
                 factors = [Node("div", (product, self._signed_factor()))]
             elif token.kind in _STARTS or (token.text == "|" and not self._bars):
+                beside = self._tokens[self._index - 1].kind == "number"
                 following = self._factor()
-                mixed = self._mixed(factors[-1], following, token)
+                mixed = self._mixed(factors[-1], following, token, beside)
                 factors[-1:] = [mixed] if mixed is not None else [factors[-1], following]
             else:
                 break
@@ -133,9 +134,9 @@ class Parser:
             return Node("neg", (inner,)) if negative else inner
         return self._factor()
 
-    def _mixed(self, first: Node, second: Node, token: Token) -> Node | None:
+    def _mixed(self, first: Node, second: Node, token: Token, beside: bool) -> Node | None:
         """`2\\frac{1}{3}` and `2 1/3`: a whole number beside a proper fraction is their sum."""
-        if first.op != "number" or first.decimals or first.value.denominator != 1 or first.significant:
+        if first.op != "number" or first.value.denominator != 1 or first.significant or not beside:
             return None
         if token.kind == "number":
             if second.op != "number" or not self._at("/"):
@@ -148,8 +149,11 @@ class Parser:
         if second.op != "div" or any(part.op != "number" or part.decimals for part in second.args):
             return None if token.kind != "number" else Node("mul", (first, second))
         numerator, denominator = (part.value for part in second.args)
-        proper = 0 < numerator < denominator
-        return Node("add", (first, second), name="mixed") if proper else Node("mul", (first, second))
+        if 0 <= numerator < denominator:
+            return Node("add", (first, second), name="mixed")
+        if token.kind == "number":
+            raise BeyondLimitsError("a whole number beside an improper fraction")
+        return Node("mul", (first, second))
 
     def _factor(self) -> Node:
         base = self._postfix(self._primary())
@@ -246,6 +250,8 @@ class Parser:
 
     def _literal(self, token: Token) -> Node:
         following = self._peek()
+        if following is not None and following.text == "\\ldots":
+            return self._recurring(token.text)
         if following is None or following.kind != "command" or following.text not in ("overline", "bar", "dot"):
             return number(token.text)
         if "." not in token.text:
@@ -272,6 +278,20 @@ class Parser:
             raise BeyondLimitsError("a long repeating decimal")
         start = Fraction(int((whole + fraction) or "0"), 10 ** len(fraction))
         return constant(start + Fraction(int(period), 10 ** len(fraction) * (10 ** len(period) - 1)))
+
+    def _recurring(self, literal: str) -> Node:
+        """`0.333\\ldots` where the digits repeat a period: twice at least, three digits at least."""
+        self._take()
+        whole, _, fraction = literal.partition(".")
+        for length in range(1, min(len(fraction) // 2, 12) + 1):
+            period = fraction[-length:]
+            start = len(fraction)
+            while start >= length and fraction[start - length : start] == period:
+                start -= length
+            if len(fraction) - start >= max(3, 2 * length):
+                head = Fraction(int((whole + fraction[:start]) or "0"), 10**start)
+                return constant(head + Fraction(int(period), 10**start * (10**length - 1)))
+        raise BeyondLimitsError("a decimal that goes on without end")
 
     def _digits_in_braces(self) -> str:
         braced = self._at("{")

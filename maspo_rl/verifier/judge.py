@@ -14,7 +14,7 @@ from maspo_rl.verifier.number import parse_number, same_number
 from maspo_rl.verifier.rational import NotRationalError, TooLargeError, UndefinedError, exact
 from maspo_rl.verifier.structure import read
 from maspo_rl.verifier.tokens import UNEVALUATED, BeyondLimitsError, NotUnderstoodError, tokenise
-from maspo_rl.verifier.values import Atom, Named, Value, Word
+from maspo_rl.verifier.values import Atom, Many, Named, Value, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,9 @@ class Result:
 _MOST_GOLD_WORDS = 15
 _OPTION = re.compile(r"(?:option |choice )?\(?([A-J])\)?")
 _OPTION_AND_TEXT = re.compile(r"(?:option |choice )?(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*[).:])(.*)", re.DOTALL)
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+_DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
+_DECIMAL_POINT = re.compile(r"-?\d*\.\d+")
 _PROSE = re.compile(r"[A-Za-z]{2,}")
 _LATEX_NAME = re.compile(r"\\(?:text\b)?[a-zA-Z]*")
 _LETTERS_ONLY = re.compile(r"(?:\\text\{[^{}\\$]*\}|[^\W\d_]|[\s'\-])+")
@@ -81,10 +84,26 @@ class Judgement:
             return Result(Label.UNPARSEABLE, f"the gold {trouble}")
         if not self.answer:
             return wrong("an empty answer")
-        return self._by_identity() or self._by_option() or self._by_words() or self._by_guards() or self._by_structure()
+        return (
+            self._by_identity()
+            or self._by_decimal_comma()
+            or self._by_option()
+            or self._by_words()
+            or self._by_guards()
+            or self._by_structure()
+        )
 
     def _by_identity(self) -> Result | None:
         return correct("written as the gold") if _squeezed(self.answer) == _squeezed(self.gold) else None
+
+    def _by_decimal_comma(self) -> Result | None:
+        """`1000,99` is `1000.99` where the other side has a decimal point."""
+        for text, other in ((self.answer, self.gold), (self.gold, self.answer)):
+            if _DECIMAL_COMMA.fullmatch(text) and _DECIMAL_POINT.fullmatch(other):
+                first, second = parse_number(text.replace(",", ".")), parse_number(other)
+                if first is not None and second is not None and same_number(first, second):
+                    return correct("the same number with a decimal comma")
+        return None
 
     def _by_option(self) -> Result | None:
         option = _OPTION.fullmatch(self.gold)
@@ -120,6 +139,10 @@ class Judgement:
             return self._by_math_verify("notation of the gold")
         try:
             answer = read(self.answer)
+            if _THOUSANDS.fullmatch(self.answer) and isinstance(gold, Many):
+                answer = read(self.answer.replace(",", ", "))
+            elif _THOUSANDS.fullmatch(self.gold) and isinstance(answer, Many):
+                gold = read(self.gold.replace(",", ", "))
             if _is_plain(gold) and (undone := arithmetic_left(answer)):
                 return wrong(f"{undone} is left to do")
             verdict = same(answer, gold)

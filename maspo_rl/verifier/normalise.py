@@ -83,6 +83,8 @@ _COMMANDS = {
     "\\vee": " \\text{or} ", "\\arcsin": "\\asin ", "\\arccos": "\\acos ", "\\arctan": "\\atan ",
     "\\colon": ":", "\\imath": "i", "\\hfill": " ", "\\newline": " ", "\\nonumber": "", "\\euro": "", "\\pounds": "",
     "\\lbrack": "[", "\\rbrack": "]", "\\lparen": "(", "\\rparen": ")", "\\varphi": "\\phi ",
+    "\\boxed": "",
+    "\\fbox": "",
     "\\infinity": "\\infty ", "\\varepsilon": "\\epsilon ", "\\vartheta": "\\theta ",
 }  # fmt: skip
 _COMMAND = re.compile(r"\\(?:[a-zA-Z]+|.)", re.DOTALL)
@@ -107,11 +109,15 @@ _RUN_ON = frozenset(
 )
 """Commands that a text stripped of its spaces runs into the letters after them, `\\sinx`."""
 _LOST_ROW_END = re.compile(r"(?<!\\)\\(?=[-\d])")
+_ELLIPSIS = re.compile(r"\.{3,}")
+_LETTER_TIMES = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)")
+_LETTER_DEGREE = re.compile(r"(?<=\d)\s*\^\s*(?:o(?![a-zA-Z])|\{\s*o\s*\})")
+_BRACKETED_PERIOD = re.compile(r"(?<![\w.])(\d*\.\d*)\((\d+)\)(?!\d)")
 _BRACED_JOINT = re.compile(r"(?<!text)\{(or|and)\}")
 _THIN_GROUP = re.compile(r"(?<=\d)(?:\\[,;: ]|~|\{,\}|\{\\,\})(?=\d{3}(?!\d))")
 _SPACED_COMMA = re.compile(r",\\!\s*")
 _DOT_AFTER_SIZE = re.compile(r"\\(?:left|right)\s*\.")
-_SPACED_NUMBER = re.compile(r"[+-]?\d{1,3}(?: \d{3})+(?:\.\d+)?")
+_SPACED_NUMBER = re.compile(r"[+-]?\d{1,3}(?: \d{3})+(?:\.\d+)?(?=$| \d+/\d+$)")
 _PREFIXES = (
     "the final answer is",
     "the answer is",
@@ -125,6 +131,7 @@ _PREFIXES = (
 _EDGE = ' \t\n.,;:`"*_~'
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sympy|cmath)\.(?=[a-z])")
 _MOST_REMEMBERED_CHARS = 256
+_DIGIT = re.compile(r"\d")
 _WORDLESS = re.compile(r"[\s\d.,:;%()\[\]+\-*/^=<>|!]*[A-Za-z]?[\s\d.,:;%()\[\]+\-*/^=<>|!]*")
 
 
@@ -159,7 +166,7 @@ def _unwrap_text(text: str) -> str:
         content = text[brace + 1 : end].replace("~", " ")
         if "\\text" in content:
             content = _unwrap_text(content)
-        if "\\" in content or "{" in content or _WORDLESS.fullmatch(content):
+        if "\\" in content or "{" in content or _WORDLESS.fullmatch(content) or _DIGIT.search(content):
             pieces.append(f" {content} ")
         else:
             pieces.append(f" \\text{{{content.strip()}}} ")
@@ -220,12 +227,14 @@ def _normalise(text: str) -> str:  # noqa: PLR0912
         if "\\binom" in text:
             text = _brace_arguments(text, "\\binom", 2)
     if "." in text:
-        text = _MODULE.sub("", text)
+        text = _BRACKETED_PERIOD.sub(r"\1\\overline{\2}", _ELLIPSIS.sub(r"\\ldots ", _MODULE.sub("", text)))
+    if "^" in text:
+        text = _LETTER_DEGREE.sub(r"^\\circ ", _LETTER_TIMES.sub(r"\\times ", text))
     text = " ".join(text.replace("$", " ").replace("~", " ").split())
     before = None
     while before != text:
         before = text
-        text = text.strip(_EDGE)
+        text = text.strip(_EDGE).removesuffix("\\\\")
         if text.startswith("{") and "," not in text and closing_brace(text, 0) == len(text) - 1:
             text = text[1:-1]
         lowered = text[:24].lower()
@@ -234,9 +243,10 @@ def _normalise(text: str) -> str:  # noqa: PLR0912
                 if lowered.startswith(wrapped) and len(text) > len(wrapped):
                     text = text[len(wrapped) :]
                     break
-    if _SPACED_NUMBER.fullmatch(text):
-        text = text.replace(" ", "")
-    return text
+    spaced = _SPACED_NUMBER.match(text)
+    if spaced is None:
+        return text
+    return spaced.group().replace(" ", "") + text[spaced.end() :]
 
 
 _remembered = lru_cache(maxsize=8192)(_normalise)

@@ -15,7 +15,10 @@ from maspo_rl.verifier.tokens import (
 )
 from maspo_rl.verifier.units import is_unit
 from maspo_rl.verifier.values import (
+    ALL_REALS,
     EMPTY_SET,
+    INFINITY,
+    MINUS_INFINITY,
     Atom,
     Based,
     Interval,
@@ -32,14 +35,36 @@ from maspo_rl.verifier.values import (
 _MOST_ITEMS = 64
 _RELATIONS = frozenset(("=", "<", ">", "<=", ">=", "!=", "~="))
 _EMPTY = frozenset(("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "none"))
+_REALS = frozenset(("all real numbers", "all reals", "\\mathbb{r}", "all real x", "any real number"))
+_NUMBER_WORDS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
+_SPACED_UNITS = frozenset("NJWVAKCF")
 _MYRIADS = {"万": 10**4, "亿": 10**8}
 
 
 @lru_cache(maxsize=512)
 def read(text: str) -> Value:
     """The structure of a normalised text. Raises NotUnderstoodError."""
-    if text.lower().removeprefix("\\text{").removesuffix("}").strip() in _EMPTY:
+    plain = text.lower()
+    if plain.startswith("\\text{"):
+        plain = plain.removeprefix("\\text{").removesuffix("}").strip()
+    if plain in _EMPTY:
         return EMPTY_SET
+    if plain in _REALS:
+        return ALL_REALS
     tokens = without_double_brackets(tokenise(text))
     if not tokens:
         raise NotUnderstoodError("nothing but punctuation")
@@ -132,6 +157,9 @@ def _single(tokens: list[Token], depth: int) -> Value:  # noqa: PLR0911
     related = _relation(tokens, depth)
     if related is not None:
         return related
+    removed = _split(tokens, frozenset(("minus",)))
+    if len(removed) == 2:
+        return _reals_without(_value(removed[0], depth + 1), _value(removed[1], depth + 1))
     parts = _split(tokens, frozenset(("cup",)))
     if len(parts) > 1:
         return Union(tuple(_value(part, depth + 1) for part in parts))
@@ -149,6 +177,19 @@ def _single(tokens: list[Token], depth: int) -> Value:  # noqa: PLR0911
             return bracketed
     based = _based(tokens)
     return based if based is not None else _atom(tokens)
+
+
+def _reals_without(whole: Value, points: Value) -> Value:
+    """`\\mathbb{R} \\setminus \\{a\\}` as two rays; one point only, since the order of more is not known here."""
+    if (
+        not (isinstance(whole, Atom) and whole.node.name == "mathbb(R)")
+        or not isinstance(points, Many)
+        or points.kind != "set"
+        or len(points.items) != 1
+    ):
+        raise NotUnderstoodError("a difference of sets")
+    point = points.items[0]
+    return Union((Interval(MINUS_INFINITY, point, False, False), Interval(point, INFINITY, False, False)))
 
 
 def _plus_minus(tokens: list[Token]) -> tuple[list[Token], list[Token]] | None:
@@ -178,10 +219,14 @@ def _bracketed(tokens: list[Token], depth: int) -> Value | None:  # noqa: PLR091
         content = _value(inner, depth + 1)
         items = content.items if isinstance(content, Many) and content.kind == "list" else (content,)
         return Many("set", items)
+    if opening == "{":
+        return _value(inner, depth + 1)
     if opening not in ("(", "[", "\\langle"):
         return None
     pieces = _split(inner, frozenset((",", ";")))
     if len(pieces) == 1:
+        if inner and inner[0].text.startswith("\\begin{") and matching(inner)[0] == len(inner) - 1:
+            return _matrix(inner, depth)
         if opening == "(" and closing == ")" and len(inner) > 0:
             return _value(inner, depth + 1)
         return None
@@ -277,7 +322,9 @@ def _based(tokens: list[Token]) -> Based | None:
     if digits[0].kind != "number" and all(token.kind == "symbol" for token in digits):
         return None
     spelt = "".join(token.text for token in digits).upper().lstrip("0") or "0"
-    return Based(("-" if negative else "") + spelt, plain[-1].text.lower())
+    base = plain[-1].text.lower()
+    base = str(_NUMBER_WORDS.index(base)) if base in _NUMBER_WORDS else base
+    return Based(("-" if negative else "") + spelt, base)
 
 
 def _atom(tokens: list[Token]) -> Value:
@@ -308,7 +355,10 @@ def _without_letter_unit(body: list[Token]) -> list[Token]:
         end -= 4
     elif end > 2 and body[end - 2].text == "^" and body[end - 1].kind == "number":
         end -= 2
-    if end < 2 or body[end - 1].kind != "symbol" or not is_unit(body[end - 1].text) or body[end - 2].kind != "number":
+    if end < 2 or body[end - 1].kind != "symbol" or body[end - 2].kind != "number":
+        return []
+    letter = body[end - 1]
+    if not is_unit(letter.text) and not (letter.spaced and letter.text in _SPACED_UNITS):
         return []
     return body[: end - 1]
 
@@ -334,6 +384,9 @@ def _marked(tokens: list[Token]) -> tuple[list[Token], str, str]:
         cut = start
         while cut > 1 and tokens[cut - 1].text == "/" and tokens[cut - 1].kind == "operator":
             cut -= 1
+    if cut == len(tokens) > 3 and tokens[-1].text in ("C", "F") and tokens[-2].text in ("\\circ", "}"):
+        temperature = _marked(tokens[:-1])
+        return temperature if temperature[2] == "deg" else (tokens, "", "")
     unit = " ".join(token.text for token in tokens[cut:]).replace(" ^ ", "^").replace("{ ", "").replace(" }", "")
     body = tokens[:cut]
     if body and body[-1].kind == "operator" and body[-1].text == "%":
@@ -364,12 +417,12 @@ def _unit_start(tokens: list[Token], end: int) -> int | None:
     if index < 2:
         return None
     last = tokens[index - 1]
-    chinese = not last.text.isascii() and last.text[:1] not in "万亿"
+    measures = any(letter.isalpha() for letter in last.text) and last.text[:1] not in _MYRIADS
     follows_value = tokens[index - 2].kind in ("number", "close", "word", "symbol") or tokens[index - 2].text in (
         "/",
         "%",
     )
-    if last.kind == "word" and follows_value and (last.text.isascii() or chinese):
+    if last.kind == "word" and follows_value and measures:
         return index - 1
     if last.kind == "symbol" and tokens[index - 2].text == "/" and index >= 3 and tokens[index - 3].kind == "word":
         return index - 1

@@ -8,61 +8,43 @@ TAIL_CHARS = 4000
 """An unboxed answer stands at the end or nowhere."""
 
 _ANCHORS = (
-    "final answer is",
-    "correct answer is",
-    "answer is",
-    "answer:",
-    "final answer:",
-    "答案是",
-    "答案为",
-    "答案:",
-    "答案：",
-    "答案应为",
-    "答案选",
-)
+    "final answer is", "correct answer is", "answer is", "answer:", "final answer:", "答案是", "答案为", "答案:",
+    "答案：", "答案应为", "答案选", "故选",
+)  # fmt: skip
+_DENIALS = ("not ", "n't", "unknown", "unclear")
+_SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{1,30}\|>")
+_DRESS = ("**", "<answer>", "</answer>", "I hope it is correct.")
 _SENTENCE_END = re.compile(r"[.。!?！？](?=\s|$|\*)|\n")
 _CLAUSE_END = re.compile(r",?\s(?:because|since|as|which|where|so|but|and we|for)\s|\s\(")
+_SENTENCE = re.compile(r"[A-Z][a-z]+ .* (?:is|are) (?=\S)")
 _MATH_SPAN = re.compile(r"\$\$([^$]+)\$\$|\$([^$]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 _NUMBER_END = re.compile(
-    r"(?:is|are|equals|it's|that's|be|为|是)\s*:?\s*(?P<number>[-+−]?[\d][\d,./]*\s*[^\s\d,.;:]{0,12})\s*[.。]?\s*$"
+    r"(?:\b(?:is|are|be|by|but|equals)|it's|that's|为|是)\s*:?\s*"
+    r"(?P<number>(?:\\?[$€£])?[-+−]?\d[\d,./]*\s*[^\s\d,.;:]{0,12})\s*[.。]?\s*$"
 )
+_NEGATION = re.compile(r"(?:\bnot|\bcannot|\bnever|n't)\s+$")
+_DENIED = re.compile(r"(?:\bnot|\bcannot|\bnever|n't)(?: be)?$")
 _INTRODUCTION = re.compile(
-    r"(?:^|\b(?:is|are|be|equals|get|gives|obtain|have|therefore|thus|hence|so|it's|=|:))\s*$", re.I
+    r"(?:^|\b(?:is|are|be|equals|get|gives|obtain|have|that|answer|therefore|thus|hence|so|it's)|=|:)\s*$"
 )
+_CONCLUSION = re.compile(r"\s*is (?:the|our) (?:final )?(?:solution|answer)$")
+_QUANTITY = re.compile(r"[-+−$€£\\]{0,3}\d[\d,./ ]*\s*[^\d\s]{0,12}(?: [a-z]{1,12})?")
 _WORDS = re.compile(r"[A-Za-z]{2,}")
-_MATH_WORDS = frozenset(
-    [
-        "sin",
-        "cos",
-        "tan",
-        "cot",
-        "sec",
-        "csc",
-        "log",
-        "ln",
-        "exp",
-        "sqrt",
-        "pi",
-        "frac",
-        "cdot",
-        "times",
-        "le",
-        "ge",
-        "leq",
-        "geq",
-        "pm",
-        "infty",
-        "or",
-        "and",
-        "mod",
-    ]
-)
-_OPTION = re.compile(r"^\(?\*{0,2}([A-J])\*{0,2}[).:]*$")
+_MATH_WORDS = frozenset((
+    "sin", "cos", "tan", "cot", "sec", "csc", "log", "ln", "exp", "sqrt", "pi", "frac", "cdot", "times", "le", "ge",
+    "leq", "geq", "pm", "infty", "or", "and", "mod",
+))  # fmt: skip
+_OPTION = re.compile(r"\(?([A-J])[).:]*")
 _OPTION_INTRODUCTIONS = frozenset(("option", "choice", "answer", "answer:", "is", "is:", "choose", "select"))
 
 
 def _tail(text: str) -> str:
-    return text[-TAIL_CHARS:].replace("**", "")
+    tail = text[-TAIL_CHARS:]
+    marker = _SPECIAL_TOKEN.search(tail)
+    tail = tail[: marker.start()] if marker else tail
+    for dress in _DRESS:
+        tail = tail.replace(dress, "")
+    return tail
 
 
 def _cut(candidate: str) -> str:
@@ -73,6 +55,9 @@ def _cut(candidate: str) -> str:
     clause = candidate[: end.start()] if end else candidate
     if span is not None and span.end() > len(clause):
         clause = candidate[: span.end()]
+    sentence = _SENTENCE.match(clause)
+    if sentence is not None:
+        clause = clause[sentence.end() :]
     stop = _CLAUSE_END.search(clause)
     clause = clause[: stop.start()] if stop else clause
     return clause.strip(" \t*\"'`")
@@ -82,15 +67,11 @@ def answer_is(text: str) -> str | None:
     """What follows the last "the answer is", unless that denies an answer."""
     tail = _tail(text)
     lowered = tail.lower()
-    found = max(
-        ((lowered.rfind(anchor), anchor) for anchor in _ANCHORS),
-        key=lambda pair: (pair[0] + len(pair[1])) * (pair[0] >= 0),
-    )
-    position, anchor = found
-    if position < 0:
+    end = max(lowered.rfind(anchor) + len(anchor) if anchor in lowered else -1 for anchor in _ANCHORS)
+    if end < 0:
         return None
-    candidate = tail[position + len(anchor) :].lstrip(" :\n\t*")
-    if candidate.lower().startswith(("not ", "n't", "unknown", "unclear")):
+    candidate = tail[end:].lstrip(" :\n\t*")
+    if candidate.lower().startswith(_DENIALS):
         return None
     return _cut(candidate) or None
 
@@ -108,7 +89,7 @@ def multiple_choice(text: str) -> str | None:
     lines = _tail(text).split("\n")
     words = next((line.split() for line in reversed(lines) if line.strip()), [])
     for index in range(len(words) - 1, -1, -1):
-        match = _OPTION.match(words[index])
+        match = _OPTION.fullmatch(words[index])
         if match is None:
             continue
         bracketed = words[index].startswith("(")
@@ -118,26 +99,36 @@ def multiple_choice(text: str) -> str | None:
     return None
 
 
-def _has_words(text: str) -> bool:
-    return any(word.lower() not in _MATH_WORDS for word in _WORDS.findall(text))
-
-
 def closing_math(text: str) -> str | None:
     """Mathematics that ends the response: alone on its last line, or introduced by "is" and the like."""
     tail = _tail(text).strip()
-    line = tail.rsplit("\n", 1)[-1].strip() if not tail.endswith(("$$", "\\]")) else tail
+    block = tail.endswith(("$$", "\\]"))
+    line = tail if block else tail.rsplit("\n", 1)[-1].strip()
+    return _last_span(line) or _last_number(line) or (tail if "\n" not in tail and _is_bare(tail) else None)
+
+
+def _last_span(line: str) -> str | None:
     spans = list(_MATH_SPAN.finditer(line))
-    if spans:
-        last = spans[-1]
-        after = line[last.end() :].strip(" .。")
-        content = next(group for group in last.groups() if group is not None)
-        introduced = _INTRODUCTION.search(line[: last.start()].lower().strip())
-        if len(after.split()) <= 1 and introduced is not None:
-            return f"{content} {after}".strip()
+    if not spans:
         return None
+    last = spans[-1]
+    after = _CONCLUSION.sub("", line[last.end() :].strip(" .。"))
+    before = line[: last.start()].lower().strip()
+    if len(after.split()) > 1 or _INTRODUCTION.search(before) is None or _DENIED.search(before):
+        return None
+    content = next(group for group in last.groups() if group is not None)
+    return f"{content} {after}".strip() or None
+
+
+def _last_number(line: str) -> str | None:
     number = _NUMBER_END.search(line)
-    if number is not None:
-        return number.group("number").strip()
-    if "\n" not in tail and len(tail) <= 200 and not _has_words(tail):
-        return tail or None
-    return None
+    if number is None or _NEGATION.search(line[max(0, number.start() - 12) : number.start()]):
+        return None
+    return number.group("number").strip()
+
+
+def _is_bare(text: str) -> bool:
+    """Whether a text is mathematics, or one quantity, and nothing else."""
+    if not text or len(text) > 200:
+        return False
+    return bool(_QUANTITY.fullmatch(text)) or all(word.lower() in _MATH_WORDS for word in _WORDS.findall(text))

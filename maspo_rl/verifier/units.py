@@ -50,6 +50,7 @@ _COMMON = frozenset(
         "unit",
         "degree",
         "percent",
+        "pct",
         "point",
         "way",
         "student",

@@ -86,3 +86,6 @@ class Matrix:
 
 Value = Atom | Word | Based | Many | Interval | Union | Named | Relation | Ratio | Matrix
 EMPTY_SET = Many("set", ())
+INFINITY = Atom(Node("symbol", name="\\infty"))
+MINUS_INFINITY = Atom(Node("neg", (INFINITY.node,)))
+ALL_REALS = Interval(MINUS_INFINITY, INFINITY, False, False)

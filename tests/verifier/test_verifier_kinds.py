@@ -322,3 +322,79 @@ def test_the_fast_path_says_what_the_full_judgement_says(answer: str, gold: str)
 def test_normalisation_is_idempotent(parts: list[str]) -> None:
     once = normalise("".join(parts))
     assert normalise(once) == once
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ("1000,99", "1000.99"),
+        ("100,200", "100, 200"),
+        ("100,200", "100200"),
+        ("0.333...", "\\frac{1}{3}"),
+        ("0.1(6)", "\\frac{1}{6}"),
+        ("0.1212\\ldots", "\\frac{4}{33}"),
+        ("6.02 x 10^23", "6.02e23"),
+        ("4.5 × 10³³", "4.5e33"),
+        ("20^\\circ\\text{C}", "20"),
+        ("\\text{12 cm}", "12"),
+        ("3\\pi \\approx 9.42", "3\\pi"),
+        ("x = 2 + 3 = 5", "5"),
+        ("\\{5\\}", "5"),
+        ("(x,y) = (1,2)", "(1,2)"),
+        ("x = 3, y = 5", "(3,5)"),
+        ("x = 1 \\text{ or } x = -2", "\\{1,-2\\}"),
+        ("x>1 \\text{ and } x<3", "(1,3)"),
+        ("x<1 \\text{ or } x>3", "(-\\infty,1)\\cup(3,\\infty)"),
+        ("\\mathbb{R} \\setminus \\{0\\}", "x \\ne 0"),
+        ("\\text{all real numbers}", "\\mathbb{R}"),
+        ("\\text{no solution}", "\\emptyset"),
+        ("1001_{\\text{two}}", "1001_2"),
+        ("\\left[\\begin{array}{cc}1&2\\\\3&4\\end{array}\\right]", "\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}"),
+        ("x y = 1", "y = \\frac{1}{x}"),
+        ("-x > -1", "x < 1"),
+        ("7*sin(pi*x/5)+1", "7\\sin\\left(\\frac{\\pi x}{5}\\right)+1"),
+        ("np.arcsin(10/13)", "\\sin^{-1}\\left(\\frac{10}{13}\\right)"),
+        ("\\log_2 8", "3"),
+        ("\\frac{d x}{d t}=k x-a", "\\frac{dx}{dt} = kx - a"),
+        ("\\sinx", "\\sin x"),
+        ("\\begin{pmatrix}4\\-3\\end{pmatrix}", "\\begin{pmatrix}4\\\\-3\\end{pmatrix}"),
+        ("3万", "30000"),
+        ("\\sqrt[3]{-8}", "-2"),
+        ("\\frac{\\log 2}{\\log 2-\\log 3}", "\\frac{1}{1-\\log_2 3}"),
+        ("\\binom{2n}{n}", "\\frac{(2n)!}{n!n!}"),
+        ("e^{i\\pi/3}", "\\frac{1}{2}+\\frac{\\sqrt{3}}{2}i"),
+    ],
+)
+def test_other_spellings_of_one_answer(answer: str, gold: str) -> None:
+    assert agrees(answer, gold)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ("11 6/6", "11"),
+        ("11 6/6", "12"),
+        ("1, 2, 3, ...", "1, 2, 3"),
+        ("5?", "5"),
+        ("\\text{5 or 6}", "5"),
+        ("5 \\text{(or 6)}", "5"),
+        ("5 \\pm 100", "5"),
+        ("[1,100]", "50"),
+        ("x = 5, y = 5", "5"),
+        ("3\\pi \\approx 5", "3\\pi"),
+        ("2x = 10", "5"),
+        ("12:00", "1:00"),
+        ("I(0) e^{-\\frac{t}{RC}}", "I(0)"),
+        ("\\frac{v}{t}", "\\frac{dv}{dt}"),
+        ("4\\sqrt(2)", "4"),
+        ("|x|", "x"),
+        ("\\sqrt{x^2}", "x"),
+        ("2^{61}-1", "0"),
+        ("2305843009213693951", "0"),
+        ("x^2+y^2=2", "y^2=1-x^2"),
+        ("p=5,q=3;p=7,q=2", "p=5,q=2;p=7,q=3"),
+        ("100, 200", "100200"),
+    ],
+)
+def test_what_only_looks_like_the_answer(answer: str, gold: str) -> None:
+    assert not agrees(answer, gold)
