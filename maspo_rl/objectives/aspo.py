@@ -47,19 +47,21 @@ class Aspo(Objective):
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
         log_ratio = (batch.logprob - batch.old_logprob).clamp_(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
-        inverted = (-batch.advantage.sign() * log_ratio).exp_()
+        inverted = batch.advantage.sign().neg_().mul_(log_ratio).exp_()
         epsilon = self._epsilon(batch)
-        positive = indicator(torch.gt, batch.advantage, 0.0)
-        bound = positive * (1 / (1 + epsilon) - (1 - epsilon)) + (1 - epsilon)
+        bound = indicator(torch.gt, batch.advantage, 0.0)
+        bound.mul_(1 / (1 + epsilon) - (1 - epsilon)).add_(1 - epsilon)
         soft = indicator(torch.gt, inverted, self.soft_clip)
-        weight = indicator(torch.ge, inverted, bound) * inverted.clamp(max=self.soft_clip)
-        hard = -batch.advantage * torch.maximum(inverted, bound)
-        loss = torch.lerp(hard, -self.soft_clip * batch.advantage * batch.logprob, soft)
-        return TokenLoss(loss, -batch.advantage * weight, log_ratio.exp_(), {})
+        slope = (
+            indicator(torch.ge, inverted, bound).mul_(inverted).clamp_(max=self.soft_clip).mul_(batch.advantage).neg_()
+        )
+        loss = torch.maximum(inverted, bound, out=inverted).mul_(batch.advantage).neg_()
+        loss.lerp_((batch.logprob * -self.soft_clip).mul_(batch.advantage), soft)
+        return TokenLoss(loss, slope, log_ratio.exp_(), {})
 
     def _epsilon(self, batch: TokenBatch) -> Tensor | float:
         if self.epsilon_high_entropy is None:
             return self.epsilon
         entropy = entropy_of(batch).detach()
-        threshold = sequence_quantile(entropy, batch.sequence, self.entropy_quantile)
+        threshold = sequence_quantile(entropy, batch, self.entropy_quantile)
         return indicator(torch.ge, entropy, threshold) * (self.epsilon_high_entropy - self.epsilon) + self.epsilon

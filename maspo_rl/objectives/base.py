@@ -65,7 +65,7 @@ class Objective(ABC):
 
     @abstractmethod
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
-        """The objective's own loss and slope, before dual clip. Runs without autograd."""
+        """The objective's own loss and slope, before dual clip: two new tensors. Runs without autograd."""
 
     def token_loss(self, batch: TokenBatch, step: Any = None) -> TokenLoss:
         """Loss per token [N] before aggregation, with its gradient by `batch.logprob`; `step` is what `observe`
@@ -76,8 +76,8 @@ class Objective(ABC):
             if self.dual_clip is not None:
                 beyond = indicator(torch.gt, own.ratio, self.dual_clip)
                 beyond.mul_(indicator(torch.lt, batch.advantage, 0.0))
-                loss = torch.lerp(loss, -self.dual_clip * batch.advantage, beyond)
-                slope = slope * (1 - beyond)
+                loss.lerp_(-self.dual_clip * batch.advantage, beyond)
+                slope.mul_(beyond.neg_().add_(1))
         metrics = own.metrics | {"policy/ratio_max": own.ratio}
         return TokenLoss(with_gradient(batch.logprob, loss, slope), slope, own.ratio, metrics)
 

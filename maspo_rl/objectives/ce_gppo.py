@@ -38,8 +38,9 @@ class CeGppo(Objective):
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
         ratio, _ = importance_ratio(batch)
         negated = -batch.advantage
-        unclipped = negated * ratio
         clipped = ratio.clamp(1 - self.epsilon_low, 1 + self.epsilon_high).mul_(negated)
-        beta = indicator(torch.gt, batch.advantage, 0.0) * (self.beta_high - self.beta_low) + self.beta_low
-        loss = torch.lerp(unclipped, beta * clipped, indicator(torch.gt, clipped, unclipped))
-        return TokenLoss(loss, loss, ratio, {})
+        loss = negated.mul_(ratio)
+        outside = indicator(torch.gt, clipped, loss)
+        beta = indicator(torch.gt, batch.advantage, 0.0).mul_(self.beta_high - self.beta_low).add_(self.beta_low)
+        loss.lerp_(clipped.mul_(beta), outside)
+        return TokenLoss(loss, loss.clone(), ratio, {})

@@ -29,5 +29,5 @@ class Cispo(Objective):
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
         ratio, _ = importance_ratio(batch)
-        slope = -batch.advantage * ratio.clamp(1 - self.epsilon_low, 1 + self.epsilon_high)
+        slope = ratio.clamp(1 - self.epsilon_low, 1 + self.epsilon_high).mul_(batch.advantage).neg_()
         return TokenLoss(slope * batch.logprob, slope, ratio, {})

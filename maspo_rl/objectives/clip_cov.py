@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
-from maspo_rl.objectives.base import Objective, TokenLoss
+from maspo_rl.objectives.base import Objective, TokenLoss, constant
 from maspo_rl.objectives.covariance import Center, center, covariance
-from maspo_rl.objectives.ratio import clipped_surrogate, importance_ratio, indicator
+from maspo_rl.objectives.ratio import clipped_surrogate, importance_ratio
 from maspo_rl.objectives.statistics import kth_smallest, token_lot
 from maspo_rl.registry import require
 from maspo_rl.types import Reduce, TokenBatch
@@ -62,8 +61,8 @@ class ClipCov(Objective):
         candidates = self._candidates(batch, slope, step.center)
         drawn = candidates[token_lot(batch, candidates) <= step.threshold]
         loss[drawn], slope[drawn] = 0.0, 0.0
-        share = torch.zeros_like(loss).index_fill_(0, drawn, 1.0)
-        return TokenLoss(loss, slope, ratio, {"policy/covariance_selected": share})
+        share = len(drawn) / max(len(loss), 1)
+        return TokenLoss(loss, slope, ratio, {"policy/covariance_selected": constant(share, loss)})
 
     def _clipped(self, batch: TokenBatch) -> tuple[Tensor, Tensor, Tensor]:
         ratio, ratio_slope = importance_ratio(batch)
@@ -73,6 +72,5 @@ class ClipCov(Objective):
     def _candidates(self, batch: TokenBatch, slope: Tensor, means: Center) -> Tensor:
         """Indices of the tokens that may be drawn."""
         values = covariance(batch, means)
-        inside = indicator(torch.gt, values, self.covariance_low)
-        inside.mul_(indicator(torch.lt, values, self.covariance_high)).mul_(slope)
-        return inside.nonzero().squeeze(1)
+        tokens = (values > self.covariance_low).nonzero().squeeze(1)
+        return tokens[(values[tokens] < self.covariance_high) & (slope[tokens] != 0)]

@@ -44,6 +44,6 @@ class Dgpo(Objective):
         below.mul_(indicator(torch.lt, batch.advantage, 0.0))
         above = (bounded - math.log1p(self.epsilon_high)).clamp_(min=0).mul_(-1 / self.m)
         above.mul_(indicator(torch.gt, batch.advantage, 0.0))
-        loss = (bounded + below + above).exp_().mul_(-batch.advantage)
-        slope = indicator(torch.eq, log_ratio, bounded).mul_(loss)
+        loss = below.add_(above).add_(bounded).exp_().mul_(batch.advantage).neg_()
+        slope = log_ratio.eq_(bounded).mul_(loss)
         return TokenLoss(loss, slope, bounded.exp_(), {})

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from maspo_rl.objectives.base import Objective, TokenLoss
-from maspo_rl.objectives.ratio import LOG_RATIO_BOUND, indicator
+from maspo_rl.objectives.ratio import LOG_RATIO_BOUND
 from maspo_rl.objectives.statistics import sequence_mean
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
@@ -34,12 +34,13 @@ class Gmpo(Objective):
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
         sign = batch.advantage.sign()
-        log_ratio = (batch.logprob - batch.old_logprob).mul_(sign)
-        clipped = torch.minimum(log_ratio, log_ratio.mul(sign).clamp_(-self.epsilon_low, self.epsilon_high).mul_(sign))
-        live = indicator(torch.eq, log_ratio, clipped).mul_(sign.abs())
-        mean = sequence_mean(clipped.mul_(sign), batch.sequence)
+        log_ratio = (batch.logprob - batch.old_logprob).mul_(sign)  # clipped from above alone
+        clipped = (log_ratio * sign).clamp_(-self.epsilon_low, self.epsilon_high).mul_(sign)
+        clipped = torch.minimum(log_ratio, clipped, out=clipped)
+        live = log_ratio.eq_(clipped).mul_(sign).mul_(sign)  # no token with A = 0
+        mean = sequence_mean(clipped.mul_(sign), batch)
         bounded = mean.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
-        live.mul_(indicator(torch.eq, mean, bounded))
+        live.mul_(mean.eq_(bounded))
         ratio = bounded.exp_()
-        pull = sequence_mean(batch.advantage, batch.sequence)
-        return TokenLoss(-batch.advantage * ratio, -pull * ratio * live, ratio, {})
+        pull = sequence_mean(batch.advantage, batch).neg_()
+        return TokenLoss(-batch.advantage * ratio, live.mul_(pull).mul_(ratio), ratio, {})

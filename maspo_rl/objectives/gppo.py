@@ -33,6 +33,6 @@ class Gppo(Objective):
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
         ratio, _ = importance_ratio(batch)
         negated = -batch.advantage
-        clipped = ratio.clamp(1 - self.epsilon_low, 1 + self.epsilon_high)
-        loss = torch.maximum(negated * ratio, negated * clipped)
-        return TokenLoss(loss, loss, ratio, {})
+        clipped = ratio.clamp(1 - self.epsilon_low, 1 + self.epsilon_high).mul_(negated)
+        loss = torch.maximum(negated.mul_(ratio), clipped, out=clipped)
+        return TokenLoss(loss, loss.clone(), ratio, {})

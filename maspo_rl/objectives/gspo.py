@@ -34,7 +34,7 @@ class Gspo(Objective):
         require(self.epsilon_high >= 0, "epsilon_high", self.epsilon_high, "must be at least 0")
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
-        log_ratio = sequence_mean(batch.logprob - batch.old_logprob, batch.sequence)
+        log_ratio = sequence_mean(batch.logprob - batch.old_logprob, batch)
         inside = indicator(torch.lt, log_ratio, LOG_BOUND)
         ratio = log_ratio.clamp_(max=LOG_BOUND).exp_()
         low, high = 1 - self.epsilon_low, 1 + self.epsilon_high

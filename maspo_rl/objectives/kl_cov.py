@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
-from maspo_rl.objectives.base import Objective, TokenLoss
+from maspo_rl.objectives.base import Objective, TokenLoss, constant
 from maspo_rl.objectives.covariance import Center, center, covariance
-from maspo_rl.objectives.ratio import importance_ratio, indicator
+from maspo_rl.objectives.ratio import importance_ratio
 from maspo_rl.objectives.statistics import kth_smallest
 from maspo_rl.registry import require
 from maspo_rl.types import Reduce, TokenBatch
@@ -50,9 +48,11 @@ class KlCov(Objective):
 
     def surrogate(self, batch: TokenBatch, step: Selected) -> TokenLoss:
         ratio, ratio_slope = importance_ratio(batch)
-        log_ratio = batch.logprob - batch.old_logprob
-        selected = indicator(torch.ge, covariance(batch, step.center), step.threshold)
-        penalty = selected * self.coefficient
-        loss = penalty * log_ratio.abs() - batch.advantage * ratio
-        slope = penalty * log_ratio.sign() - batch.advantage * ratio_slope
-        return TokenLoss(loss, slope, ratio, {"policy/covariance_selected": selected})
+        negated = -batch.advantage
+        loss, slope = negated * ratio, ratio_slope.mul_(negated)
+        selected = (covariance(batch, step.center) >= step.threshold).nonzero().squeeze(1)
+        log_ratio = batch.logprob[selected] - batch.old_logprob[selected]
+        loss[selected] += self.coefficient * log_ratio.abs()
+        slope[selected] += self.coefficient * log_ratio.sign()
+        share = len(selected) / max(len(loss), 1)
+        return TokenLoss(loss, slope, ratio, {"policy/covariance_selected": constant(share, loss)})

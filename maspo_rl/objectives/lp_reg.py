@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from maspo_rl.objectives.base import Objective, TokenLoss
-from maspo_rl.objectives.ratio import LOG_RATIO_BOUND, clipped_surrogate, importance_ratio, indicator
+from maspo_rl.objectives.base import Objective, TokenLoss, constant
+from maspo_rl.objectives.ratio import LOG_RATIO_BOUND, clipped_surrogate, importance_ratio
 from maspo_rl.objectives.statistics import kth_smallest
 from maspo_rl.registry import require
 from maspo_rl.types import Reduce, TokenBatch
@@ -63,15 +63,15 @@ class LpReg(Objective):
         ratio, ratio_slope = importance_ratio(batch)
         low, high = 1 - self.epsilon_low, 1 + self.epsilon_high
         loss, slope = clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high)
-        proxy = proxy_of(batch)
-        chosen = indicator(torch.le, batch.logprob, step)
-        chosen.mul_(indicator(torch.lt, batch.advantage, 0.0)).mul_(indicator(torch.lt, batch.logprob, proxy))
-        gap = (proxy - batch.logprob).clamp_(0, LOG_RATIO_BOUND)  # a penalised token's gap is above 0
-        excess = gap.exp()
-        penalised = (excess - gap - 1).mul_(self.beta).sub_(batch.advantage * ratio)
-        penalised_slope = (1 - excess).mul_(self.beta).sub_(batch.advantage * ratio_slope)
-        loss, slope = torch.lerp(loss, penalised, chosen), torch.lerp(slope, penalised_slope, chosen)
-        return TokenLoss(loss, slope, ratio, {"policy/regularised": chosen})
+        chosen = (batch.logprob <= step).nonzero().squeeze(1)
+        gap = proxy_of(batch)[chosen] - batch.logprob[chosen]
+        penalised = (batch.advantage[chosen] < 0) & (gap > 0)
+        chosen, gap = chosen[penalised], gap[penalised].clamp(max=LOG_RATIO_BOUND)
+        negated = -batch.advantage[chosen]
+        loss[chosen] = negated * ratio[chosen] + self.beta * (gap.exp() - gap - 1)
+        slope[chosen] = negated * ratio_slope[chosen] + self.beta * (1 - gap.exp())
+        share = len(chosen) / max(len(loss), 1)
+        return TokenLoss(loss, slope, ratio, {"policy/regularised": constant(share, loss)})
 
 
 def proxy_of(batch: TokenBatch) -> Tensor:

@@ -60,22 +60,23 @@ class Maspo(Objective):
             low, high = 1 - self.epsilon_low, 1 + self.epsilon_high
             loss, slope = clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high)
             return TokenLoss(loss, slope, ratio, {})
-        excess = (batch.advantage.sign() * (ratio - 1)).clamp_(min=0)  # above 0 on the gated side alone
-        sigma = self._mass(batch.old_logprob) * self._risk(batch.advantage)
-        gate = ((excess / sigma).square_() * -0.5).exp_()
-        pull = -batch.advantage * gate
-        return TokenLoss(pull * ratio, pull * ratio_slope, ratio, {"policy/gate_mean": (gate, excess > 0)})
+        excess = (ratio - 1).mul_(batch.advantage.sign()).clamp_(min=0)  # above 0 on the gated side alone
+        gated = excess > 0
+        excess.div_(self._mass(batch.old_logprob)).div_(self._risk(batch.advantage))
+        gate = excess.square_().mul_(-0.5).exp_()
+        pull = (-batch.advantage).mul_(gate)
+        return TokenLoss(pull * ratio, ratio_slope.mul_(pull), ratio, {"policy/gate_mean": (gate, gated)})
 
     def _mass(self, old_logprob: Tensor) -> Tensor | float:
         if not self.mass:
             return self.sigma_base
-        mass = (-self.alpha * old_logprob).exp_() * self.sigma_base
+        mass = (old_logprob * -self.alpha).exp_().mul_(self.sigma_base)
         return mass.clamp_(self.sigma_base, self.sigma_high) if self.clamps else mass
 
     def _risk(self, advantage: Tensor) -> Tensor | float:
         if not self.risk:
             return 1.0
-        positive = 1 + self.beta_positive * advantage.clamp(min=0)
-        negative = 1 - self.beta_negative * advantage.clamp(max=0)
-        risk = positive / negative  # one of the two is 1
+        positive = advantage.clamp(min=0).mul_(self.beta_positive).add_(1)
+        negative = advantage.clamp(max=0).mul_(-self.beta_negative).add_(1)
+        risk = positive.div_(negative)  # one of the two is 1
         return risk.clamp_(self.risk_low, self.risk_high) if self.clamps else risk

@@ -69,6 +69,7 @@ class PolicyLoss:
         """The losses to go over the rollout batch with, one after the other; they share their state."""
         return tuple(replace(self, selection=selection) for selection in self.selections) or (self,)
 
+    @torch.no_grad()
     def observe(self, batch: TokenBatch, reduce: Reduce) -> StepStatistics:
         """Statistics of an optimiser step; `batch` holds all this rank's tokens of it, without gradient."""
         coefficient = self.entropy_bonus.observe(batch, reduce) if self.entropy_bonus else 0.0

@@ -30,8 +30,10 @@ class Sapo(Objective):
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
         ratio, ratio_slope = importance_ratio(batch)
-        tau = indicator(torch.gt, batch.advantage, 0.0) * (self.tau_positive - self.tau_negative) + self.tau_negative
-        gate = torch.sigmoid((ratio - 1).mul_(tau))
-        loss = -4 * batch.advantage / tau * gate
-        slope = -4 * batch.advantage * gate * (1 - gate) * ratio_slope
+        tau = indicator(torch.gt, batch.advantage, 0.0)
+        tau.mul_(self.tau_positive - self.tau_negative).add_(self.tau_negative)
+        gate = (ratio - 1).mul_(tau).sigmoid_()
+        pull = (-4 * batch.advantage).mul_(gate)
+        loss = pull / tau
+        slope = ratio_slope.mul_(pull).mul_(gate.neg_().add_(1))
         return TokenLoss(loss, slope, ratio, {})

@@ -12,24 +12,28 @@ from maspo_rl.types import Reduce, TokenBatch
 DIGIT_BITS = 16
 
 
-def sequence_mean(values: Tensor, sequence: Tensor) -> Tensor:
+def sequence_starts(batch: TokenBatch) -> Tensor:
+    """Where each sequence begins, and after the last of them N: [S + 1]. Tokens lie in the order of their sequences."""
+    rows = torch.arange(len(batch.group) + 1, device=batch.sequence.device)
+    return torch.searchsorted(batch.sequence, rows)
+
+
+def sequence_mean(values: Tensor, batch: TokenBatch) -> Tensor:
     """Mean of `values[N]` over each token's sequence, [N]."""
-    length = torch.bincount(sequence)
-    total = values.new_zeros(len(length)).index_add_(0, sequence, values)
-    return (total / length).index_select(0, sequence)
+    length = sequence_starts(batch).diff()
+    total = torch.segment_reduce(values, "sum", lengths=length, unsafe=True)
+    return (total / length).index_select(0, batch.sequence)
 
 
-def sequence_quantile(values: Tensor, sequence: Tensor, quantile: float) -> Tensor:
+def sequence_quantile(values: Tensor, batch: TokenBatch, quantile: float) -> Tensor:
     """Quantile of `values[N]` over each token's sequence, [N], interpolated linearly as torch.quantile does."""
     order = values.argsort()
-    order = order[sequence[order].argsort(stable=True)]
-    ascending = values[order]
-    length = torch.bincount(sequence)
-    position = (quantile * (length - 1)).to(values.dtype).clamp(min=0)
-    first = length.cumsum(0) - length
-    below = (first + position.floor().long()).clamp(max=len(values) - 1)
-    above = (first + position.ceil().long()).clamp(max=len(values) - 1)
-    return torch.lerp(ascending[below], ascending[above], position.frac())[sequence]
+    order = order[batch.sequence[order].argsort(stable=True)]
+    ascending, starts = values[order], sequence_starts(batch)
+    first, length = starts[batch.sequence], starts.diff()[batch.sequence]
+    position = ((length - 1) * quantile).to(values.dtype)
+    below, above = ascending[first + position.floor().long()], ascending[first + position.ceil().long()]
+    return torch.lerp(below, above, position.frac())
 
 
 def kth_smallest(values: Tensor, k: int, reduce: Reduce) -> Tensor:
@@ -72,15 +76,14 @@ def _unsorted(key: int, bits: int) -> float:
 
 
 def token_lot(batch: TokenBatch, tokens: Tensor) -> Tensor:
-    """A lot in [0, 1) for each of the `tokens` (indices [K]), float64 [K]: a hash of the old log-probabilities of its
-    whole sequence and of its place in it, so that it is the same for every split. Only equal sequences draw alike."""
-    pattern = batch.old_logprob.float().view(torch.int32).long()
-    place = torch.arange(len(pattern), device=pattern.device)
-    blank = place.new_zeros(int(batch.sequence.max()) + 1 if len(pattern) else 0)
-    first = blank.scatter_reduce(0, batch.sequence, place, "amin", include_self=False)
-    whole = blank.index_add(0, batch.sequence, pattern)
-    rows = batch.sequence[tokens]
-    mixed = _mix(_mix(whole[rows]) + tokens - first[rows])
+    """A lot in [0, 1) for each of the `tokens` (indices [K]), float64 [K]: a hash of its place in its sequence, and of
+    the sequence's length and old log-probabilities at five places, so that it is the same for every split."""
+    starts, rows = sequence_starts(batch), batch.sequence[tokens]
+    first, last = starts[rows], starts[rows + 1] - 1
+    mixed = _mix(tokens - first) + last - first
+    for part in range(5):
+        place = first + (last - first) * part // 4
+        mixed = _mix(mixed + batch.old_logprob[place].float().view(torch.int32))
     return (mixed & (2**53 - 1)).double() * 2.0**-53
 
 

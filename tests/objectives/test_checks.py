@@ -157,8 +157,9 @@ COVARIANCE_TOKENS = [(0.9, 1.0, 1), (0.1, 1.0, 1), (0.5, 1.0, -1), (0.01, 1.0, -
 
 
 def test_kl_cov_selects_the_largest_covariance():
-    result, _ = evaluate(build("kl_cov"), token_batch(COVARIANCE_TOKENS))
-    assert result.metrics["policy/covariance_selected"].tolist() == [0, 0, 0, 1]
+    moved = [(probability / 1.1, 1.1, advantage) for probability, _, advantage in COVARIANCE_TOKENS]
+    _, weights = evaluate(build("kl_cov"), token_batch(moved))
+    assert weights.tolist() == pytest.approx([1.1, 1.1, 1.1, 1.1 + 1])
 
 
 def test_clip_cov_draws_among_the_candidates():
@@ -166,8 +167,9 @@ def test_clip_cov_draws_among_the_candidates():
     result, weights = evaluate(build("clip_cov", fraction=0.5), token_batch(COVARIANCE_TOKENS))
     assert weights.tolist() == pytest.approx([0, 1, 1, 0])
     assert result.loss.tolist() == pytest.approx([0, -1, 1, 0])
-    one, _ = evaluate(build("clip_cov"), token_batch(COVARIANCE_TOKENS))
-    assert sorted(one.metrics["policy/covariance_selected"].tolist()) == [0, 0, 0, 1]
+    _, weights = evaluate(build("clip_cov"), token_batch(COVARIANCE_TOKENS))
+    assert sorted(weights.tolist()) == pytest.approx([0, 1, 1, 1])
+    assert weights[1] == weights[2] == 1
 
 
 def proxy_batch(tokens, proxies):

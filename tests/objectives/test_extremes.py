@@ -46,7 +46,8 @@ def every_objective():
 
 
 def finite_step(objective, batch):
-    step = objective.observe(batch, alone) if objective.needs_step else None
+    with torch.no_grad():
+        step = objective.observe(batch, alone) if objective.needs_step else None
     result = objective.token_loss(batch, step)
     assert result.loss.isfinite().all()
     for mode in MODES:

@@ -90,7 +90,7 @@ def part_of(batch, rows):
 def observe_on_ranks(policies, batches):
     """What `observe` returns on each rank, with a reduction that waits for all of them."""
     barrier = threading.Barrier(len(policies), timeout=10)
-    sent, results = [None] * len(policies), [None] * len(policies)
+    sent, results, failures = [None] * len(policies), [None] * len(policies), []
 
     def rank(index):
         def reduce(tensor, operation):
@@ -100,14 +100,19 @@ def observe_on_ranks(policies, batches):
             barrier.wait()
             return reduced
 
-        with torch.no_grad():
+        try:
             results[index] = policies[index].observe(batches[index], reduce)
+        except Exception as failure:
+            failures.append(failure)
+            barrier.abort()
+            raise
 
     threads = [threading.Thread(target=rank, args=(index,)) for index in range(len(policies))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(20)
+    assert not failures
     return results
 
 

@@ -257,7 +257,8 @@ def token_batch(
 
 def evaluate(objective: Objective, batch: TokenBatch, reduce: Reduce = alone) -> tuple[TokenLoss, torch.Tensor]:
     """The loss, and by autograd the gradient weights -(d loss / d logprob) / A."""
-    step = objective.observe(batch, reduce) if objective.needs_step else None
+    with torch.no_grad():
+        step = objective.observe(batch, reduce) if objective.needs_step else None
     result = objective.token_loss(batch, step)
     (gradient,) = torch.autograd.grad(result.loss.sum(), batch.logprob)
     return result, -gradient / batch.advantage
