@@ -233,18 +233,19 @@ def hostile(count: int, workers: int) -> dict[str, Any]:
         counts = verifier.counts()
         alive = len(verifier.process_ids())
     half = len(memory) // 2
-    mistaken = sum(
-        verdict.label is not (Label.WRONG if n % 2 else Label.CORRECT)
+    plain = [
+        (verdict.label, Label.WRONG if n % 2 else Label.CORRECT)
         for n, (question, verdict) in enumerate(zip(questions, verdicts, strict=True))
         if question.gold != "5"
-    )
+    ]
     return {
         "part": "hostile",
         "judgements": len(verdicts),
         "seconds": round(seconds, 1),
         "deadline_s": deadline,
         "labels": count_labels(verdicts),
-        "plain_mistaken": mistaken,
+        "plain_timeouts": sum(label is Label.TIMEOUT for label, _ in plain),
+        "plain_mistaken": sum(label is not expected and label is not Label.TIMEOUT for label, expected in plain),
         "slowest_s": round(max(verdict.seconds for verdict in verdicts), 2),
         "workers_alive": alive,
         "restarts": {name: number for name, number in counts.items() if name.startswith("restarted")},

@@ -115,6 +115,15 @@ class Child:
         while poller.poll(0):
             self._greeted(read_within(self._replies, time.monotonic() + REPLACE_DEADLINE_S))
 
+    def server_cpu_s(self) -> float:
+        """CPU seconds that the server has had so far; 0 when it is gone."""
+        try:
+            with open(f"/proc/{self.server_pid}/stat", encoding="ascii", errors="replace") as stream:
+                fields = stream.read().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def replace_server(self) -> None:
         """Kill the server and wait for its successor. Raises WorkerStartError; the child must then be killed."""
         assert self.server_pid is not None

@@ -18,6 +18,8 @@ START_PAUSE_S = 10.0
 IDLE_CHECK_S = 1.0
 DEATH_RETRIES = 3
 ERROR_RETRIES = 1
+STARVED_RETRIES = 1
+STARVED_SHARE = 0.1
 _CLOSED: Message = {"label": "error", "reason": "the verifier was closed"}
 
 
@@ -27,6 +29,7 @@ class Job:
     future: Future[Message] = field(default_factory=Future)
     deaths: int = 0
     errors: int = 0
+    starved: int = 0
 
 
 class Pool:
@@ -72,7 +75,7 @@ class Pool:
     def patience_s(self, jobs: int) -> float:
         """Seconds after which `jobs` judgements submitted now must be over, whatever happens: the callers' deadline."""
         rounds = (self.pending + jobs) / self._config.workers + 1
-        attempts = 1 + DEATH_RETRIES + ERROR_RETRIES
+        attempts = 1 + DEATH_RETRIES + ERROR_RETRIES + STARVED_RETRIES
         return rounds * attempts * (self._config.deadline_s + 1) + START_ATTEMPTS * START_DEADLINE_S
 
     def process_ids(self) -> list[int]:
@@ -130,11 +133,18 @@ class Pool:
 
     def _judge(self, child: Child, job: Job) -> bool:
         """Whether the child can be used again."""
-        began = time.monotonic()
+        began, cpu_began = time.monotonic(), child.server_cpu_s()
         try:
             reply = child.ask(job.request, self._config.deadline_s)
         except DeadlineError:
             self.restarts["deadline"] += 1
+            starved = child.server_cpu_s() - cpu_began < STARVED_SHARE * self._config.deadline_s
+            if starved and self._config.function is None and job.starved < STARVED_RETRIES:
+                # The machine gave the worker no time: that says nothing of the answer. A user's function may wait.
+                job.starved += 1
+                self.retries += 1
+                self._jobs.put(job)
+                return self._replaced(child)
             reason = f"no verdict within {self._config.deadline_s:g} s; the worker was killed"
             job.future.set_result({"label": "timeout", "reason": reason, "seconds": time.monotonic() - began})
             return self._replaced(child)

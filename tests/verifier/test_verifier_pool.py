@@ -202,3 +202,11 @@ def test_the_room_starts_without_the_heavy_libraries() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
     assert done.stdout.strip() == "set()"
+
+
+def test_a_worker_that_got_no_time_is_not_taken_for_a_hanging_one() -> None:
+    with Verifier(VerifierConfig(workers=1, deadline_s=1.0)) as verifier:
+        verifier.wait_ready()
+        psutil.Process(verifier.process_ids()[0]).suspend()
+        assert verifier.judge_many(symbolic(2)[1:])[0].label is Label.CORRECT
+        assert verifier.counts()["retries"] == 1
