@@ -74,9 +74,9 @@ class Objective(ABC):
             own = self.surrogate(batch, step)
             loss, slope = own.loss, own.slope
             if self.dual_clip is not None:
-                beyond = indicator(torch.gt, own.ratio, self.dual_clip)
-                beyond.mul_(indicator(torch.lt, batch.advantage, 0.0))
-                loss.lerp_(-self.dual_clip * batch.advantage, beyond)
+                negative = indicator(torch.lt, batch.advantage, 0.0)
+                beyond = indicator(torch.gt, own.ratio, self.dual_clip).mul_(negative)
+                loss.lerp_(torch.mul(batch.advantage, -self.dual_clip, out=negative), beyond)
                 slope.mul_(beyond.neg_().add_(1))
         metrics = own.metrics | {"policy/ratio_max": own.ratio}
         return TokenLoss(with_gradient(batch.logprob, loss, slope), slope, own.ratio, metrics)

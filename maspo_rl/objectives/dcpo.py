@@ -36,7 +36,7 @@ class Dcpo(Objective):
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
         ratio, ratio_slope = importance_ratio(batch)
         inverse = (-batch.old_logprob).exp_()
-        low = (inverse * (-4 * self.epsilon_low)).add_(1).clamp_(min=0).sqrt_().mul_(0.5).add_(0.5)
-        high = inverse.mul_(4 * self.epsilon_high).add_(1).sqrt_().mul_(0.5).add_(0.5).clamp_(max=self.cap)
+        low = (inverse * -self.epsilon_low).add_(0.25).clamp_(min=0).sqrt_().add_(0.5)
+        high = inverse.mul_(self.epsilon_high).add_(0.25).sqrt_().add_(0.5).clamp_(max=self.cap)
         loss, slope = clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high)
         return TokenLoss(loss, slope, ratio, {})

@@ -68,8 +68,9 @@ class LpReg(Objective):
         penalised = (batch.advantage[chosen] < 0) & (gap > 0)
         chosen, gap = chosen[penalised], gap[penalised].clamp(max=LOG_RATIO_BOUND)
         negated = -batch.advantage[chosen]
-        loss[chosen] = negated * ratio[chosen] + self.beta * (gap.exp() - gap - 1)
-        slope[chosen] = negated * ratio_slope[chosen] + self.beta * (1 - gap.exp())
+        excess = gap.exp() - 1
+        loss[chosen] = negated * ratio[chosen] + self.beta * (excess - gap)
+        slope[chosen] = negated * ratio_slope[chosen] - self.beta * excess
         share = len(chosen) / max(len(loss), 1)
         return TokenLoss(loss, slope, ratio, {"policy/regularised": constant(share, loss)})
 

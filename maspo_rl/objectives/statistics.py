@@ -77,13 +77,13 @@ def _unsorted(key: int, bits: int) -> float:
 
 def token_lot(batch: TokenBatch, tokens: Tensor) -> Tensor:
     """A lot in [0, 1) for each of the `tokens` (indices [K]), float64 [K]: a hash of its place in its sequence, and of
-    the sequence's length and old log-probabilities at five places, so that it is the same for every split."""
+    the sequence's length and old log-probabilities at its ends and middle, so that it is the same for every split."""
     starts, rows = sequence_starts(batch), batch.sequence[tokens]
     first, last = starts[rows], starts[rows + 1] - 1
-    mixed = _mix(tokens - first) + last - first
-    for part in range(5):
-        place = first + (last - first) * part // 4
-        mixed = _mix(mixed + batch.old_logprob[place].float().view(torch.int32))
+    mixed = _mix(last - first)
+    for place in (first, (first + last) // 2, last):
+        mixed = mixed * 31 + batch.old_logprob[place].float().view(torch.int32)
+    mixed = _mix(_mix(mixed) + tokens - first)
     return (mixed & (2**53 - 1)).double() * 2.0**-53
 
 
