@@ -72,5 +72,5 @@ class ClipCov(Objective):
     def _candidates(self, batch: TokenBatch, slope: Tensor, means: Center) -> Tensor:
         """Indices of the tokens that may be drawn."""
         values = covariance(batch, means)
-        tokens = (values > self.covariance_low).nonzero().squeeze(1)
-        return tokens[(values[tokens] < self.covariance_high) & (slope[tokens] != 0)]
+        inside = values > self.covariance_low
+        return inside.logical_and_(values < self.covariance_high).logical_and_(slope).nonzero().squeeze(1)

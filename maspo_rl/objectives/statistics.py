@@ -80,11 +80,15 @@ def token_lot(batch: TokenBatch, tokens: Tensor) -> Tensor:
     the sequence's length and old log-probabilities at its ends and middle, so that it is the same for every split."""
     starts, rows = sequence_starts(batch), batch.sequence[tokens]
     first, last = starts[rows], starts[rows + 1] - 1
-    mixed = _mix(last - first)
-    for place in (first, (first + last) // 2, last):
-        mixed = mixed * 31 + batch.old_logprob[place].float().view(torch.int32)
-    mixed = _mix(_mix(mixed) + tokens - first)
+    mixed = last - first
+    for place in (first, (first + last) >> 1, last):
+        mixed = mixed * _ODD + batch.old_logprob[place].float().view(torch.int32)
+    mixed = _mix(mixed * _ODD + tokens - first)
     return (mixed & (2**53 - 1)).double() * 2.0**-53
+
+
+_ODD = 0x5851F42D4C957F2D
+"""Knuth's multiplier (MMIX): neighbouring numbers land far apart."""
 
 
 def _mix(bits: Tensor) -> Tensor:
