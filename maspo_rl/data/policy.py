@@ -37,7 +37,13 @@ def load_tokenizer(path: str, revision: str | None = None) -> Any:
 
     source = resolve_model(path)
     try:
-        return AutoTokenizer.from_pretrained(source, revision=revision)
+        tokenizer = AutoTokenizer.from_pretrained(source, revision=revision)
     except (OSError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(f"model.path={path}: no tokenizer could be loaded from it ({reason})") from error
+    # transformers 5 makes an empty tokenizer of the model's kind where the tokenizer's files are missing.
+    if not tokenizer("1 + 1")["input_ids"]:
+        raise InputError(
+            f"model.path={path}: no tokenizer could be loaded from it; save the model's tokenizer beside it"
+        )
+    return tokenizer
