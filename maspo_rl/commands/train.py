@@ -74,6 +74,8 @@ def _train(config: Config, tokenizer: Any, training: PromptSet, heldout: list[Pr
     wandb = WandbLogger(config.report, directory.path, config.run.name or "", asdict(config))
     with ProgressReport(config.trainer.steps, done, show=config.report.progress) as progress:
         progress.say(f"{config.run.name}: {config.algorithm.name} on {config.data.name}, {_words(config, training)}")
+        if warning := _inert_objective(config):
+            progress.say(warning)
         progress.say(f"starting Ray, {config.rollout.engines} vLLM engine(s), {config.learner.ranks} learner rank(s)")
 
         def on_step(metrics: dict[str, Any]) -> None:
@@ -114,6 +116,20 @@ def _words(config: Config, training: PromptSet) -> str:
         f"{config.trainer.prompts_per_step} prompts x {config.rollout.samples_per_prompt} samples, "
         f"{config.trainer.updates_per_step} update(s) a step, {config.trainer.steps} steps; "
         f"{len(training):,} training prompts ({', '.join(left_out)})"
+    )
+
+
+def _inert_objective(config: Config) -> str | None:
+    """A warning where the objective never gets to act."""
+    from maspo_rl import objectives  # noqa: PLC0415
+
+    name = config.algorithm.objective["name"]
+    twin = objectives.catalogue()[name].on_policy_twin
+    if twin is None or config.trainer.updates_per_step > 1:
+        return None
+    return (
+        f"warning: trainer.updates_per_step=1: at the only update the policy is still the one that sampled, and {name} "
+        f"is {twin}; set it to 2 or more to see a difference"
     )
 
 

@@ -49,6 +49,8 @@ class Objective(ABC):
     """`observe` must see the whole optimiser step before its first micro-batch."""
     observes_live: ClassVar[bool] = False
     """`observe` uses live log-probabilities; otherwise `logprob` of its batch may repeat `old_logprob`."""
+    on_policy_twin: ClassVar[str | None] = None
+    """The simpler objective that this one is where the policy has not moved (r = 1): with one update per batch."""
     per_sequence: ClassVar[bool] = False
     """The loss is one number a sequence, repeated on each of its tokens; made for seq-mean-token-mean."""
 

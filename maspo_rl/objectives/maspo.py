@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
@@ -27,6 +27,8 @@ class Maspo(Objective):
     `risk=False` sets risk = 1. The side that is not gated is unbounded (A < 0, r > 1): watch policy/ratio_max;
     `dual_clip` bounds it and is off as in the paper.
     """
+
+    on_policy_twin: ClassVar[str | None] = "grpo"
 
     alpha: float = 0.3
     sigma_base: float = 1.0
