@@ -20,6 +20,8 @@ def ray_session(config: ClusterConfig) -> Iterator[None]:
     """Starts a Ray of our own (`cluster.address` null) or joins a running cluster; ends it on any exit."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray runs its workers at niceness 15, behind everything else on the machine; ours are the work itself.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     if config.address is None:
         gpus = config.gpus_per_node
         ray.init(

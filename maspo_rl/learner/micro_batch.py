@@ -13,7 +13,7 @@ from maspo_rl.learner.batch import Int, SequenceBatch
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """B rows padded on the right to T tokens, and their N response tokens flat.
+    """B rows padded on the right to T tokens, and their N response tokens flat. A row's last token is only a target.
 
     Padding on the right needs no mask: causal attention never looks ahead of a token, so that no response token sees
     padding. `position[N]` indexes the flattened [B*T] hidden states from which `target[N]` is predicted.
@@ -48,7 +48,7 @@ def collate(batch: SequenceBatch, rows: Int, pad_token_id: int, device: torch.de
     input_ids = np.full((len(rows), width), pad_token_id, np.int64)
     input_ids[inside] = np.concatenate([batch.token_ids[batch.start[row] : batch.start[row + 1]] for row in rows])
     is_response = inside & (np.arange(width) >= batch.prompt_length[rows][:, None])
-    response = np.flatnonzero(is_response)
+    row, column = np.nonzero(is_response)
     count = batch.response_length[rows]
     logprobs = [batch.rollout_logprob[batch.response_start[row] : batch.response_start[row + 1]] for row in rows]
 
@@ -56,9 +56,9 @@ def collate(batch: SequenceBatch, rows: Int, pad_token_id: int, device: torch.de
         return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
 
     return MicroBatch(
-        input_ids=tensor(input_ids),
-        position=tensor(response - 1),
-        target=tensor(input_ids.reshape(-1)[response]),
+        input_ids=tensor(input_ids[:, :-1]),
+        position=tensor(row * (width - 1) + column - 1),
+        target=tensor(input_ids[row, column]),
         sequence=tensor(np.repeat(np.arange(len(rows)), count)),
         group=tensor(batch.group[rows]),
         advantage=tensor(np.repeat(batch.advantage[rows], count)),
