@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 from maspo_rl.types import Label
-from maspo_rl.verifier.compare import same
-from maspo_rl.verifier.expression import symbols, walk
+from maspo_rl.verifier.compare import STRUCTURES, same
+from maspo_rl.verifier.evaluate import HIGH, NoNumberError, TooLargeError, UndefinedError, evaluate
 from maspo_rl.verifier.normalise import normalise
 from maspo_rl.verifier.number import parse_number, same_number
-from maspo_rl.verifier.rational import NotRationalError, TooLargeError, UndefinedError, exact
-from maspo_rl.verifier.structure import read
+from maspo_rl.verifier.reader import Node, named, read, symbols, walk
 from maspo_rl.verifier.tokens import UNEVALUATED, BeyondLimitsError, NotUnderstoodError, tokenise
-from maspo_rl.verifier.values import Atom, Many, Named, Value, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,7 @@ _OPTION_AND_TEXT = re.compile(r"(?:option |choice )?(?:\(\s*([A-Ja-j])\s*\)|([A-
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 _DECIMAL_POINT = re.compile(r"-?\d*\.\d+")
+_SUBSCRIPT = re.compile(r"_\{[^{}]*\}")
 _PROSE = re.compile(r"[A-Za-z]{2,}")
 _LATEX_NAME = re.compile(r"\\(?:text\b)?[a-zA-Z]*")
 _LETTERS_ONLY = re.compile(r"(?:\\text\{[^{}\\$]*\}|[^\W\d_]|[\s'\-])+")
@@ -139,9 +139,9 @@ class Judgement:
             return self._by_math_verify("notation of the gold")
         try:
             answer = read(self.answer)
-            if _THOUSANDS.fullmatch(self.answer) and isinstance(gold, Many):
+            if _THOUSANDS.fullmatch(self.answer) and gold.op in ("list", "set", "tuple"):
                 answer = read(self.answer.replace(",", ", "))
-            elif _THOUSANDS.fullmatch(self.gold) and isinstance(answer, Many):
+            elif _THOUSANDS.fullmatch(self.gold) and answer.op in ("list", "set", "tuple"):
                 gold = read(self.gold.replace(",", ", "))
             if _is_plain(gold) and (undone := arithmetic_left(answer)):
                 return wrong(f"{undone} is left to do")
@@ -214,55 +214,43 @@ def option_letter(answer: str) -> str | None:
 def pending(text: str) -> frozenset[str]:
     """Operations that a text leaves to be carried out: sums, integrals, limits, common divisors, remainders."""
     try:
-        tokens = tokenise(text)
+        tokens = tokenise(_SUBSCRIPT.sub("", text))
     except NotUnderstoodError:
         return frozenset()
-    found: set[str] = set()
-    depth = 0
-    for index, token in enumerate(tokens):
-        if depth or (token.text == "{" and index and tokens[index - 1].text == "_"):
-            depth += (token.text == "{") - (token.text == "}")
-        elif token.kind == "command" and token.text in UNEVALUATED:
-            found.add(token.text)
-    return frozenset(found)
+    return UNEVALUATED & {token.text for token in tokens if token.kind == "command"}
 
 
-def arithmetic_left(answer: Value) -> str | None:
+def arithmetic_left(answer: Node) -> str | None:
     """What is left to do in an answer such as `17 + 25`, given where the gold is one plain number.
 
     Powers, factorials, roots and quotients are accepted as closed forms; a sum or a product of numerals is the
     question, not its answer.
     """
-    value = answer.value if isinstance(answer, Named) else answer
-    if not isinstance(value, Atom) or symbols(value.node):
+    node = _unsigned(answer)
+    parts = list(walk(node))
+    if node.op not in ("add", "mul") or node.name or any(part.op == "symbol" for part in parts):
         return None
-    node = value.node
-    while node.op == "neg":
+    if node.op == "mul":
+        return "a product" if all(part.op in ("number", "mul", "neg", "div", "add") for part in parts) else None
+    try:
+        return "a sum" if isinstance(evaluate(node, HIGH), Fraction) else None
+    except (NoNumberError, TooLargeError, UndefinedError):
+        return None
+
+
+def _is_plain(gold: Node) -> bool:
+    node = _unsigned(gold)
+    fraction = node.op == "div" and all(part.op == "number" for part in node.args)
+    return node.op == "number" or node.name == "mixed" or fraction
+
+
+def _unsigned(node: Node) -> Node:
+    """The expression without its name, unit and sign."""
+    definition = named(node)
+    node = definition[1] if definition else node
+    while node.op in ("neg", "unit", "percent", "degree"):
         node = node.args[0]
-    if node.op not in ("add", "mul") or node.name:
-        return None
-    parts = walk(node)
-    if any(part.op == "symbol" for part in parts):
-        return None
-    if node.op == "add":
-        try:
-            exact(node)
-        except (NotRationalError, TooLargeError, UndefinedError):
-            return None
-        return "a sum"
-    return "a product" if all(part.op in ("number", "mul", "neg", "div", "add") for part in parts) else None
-
-
-def _is_plain(gold: Value) -> bool:
-    value = gold.value if isinstance(gold, Named) else gold
-    if not isinstance(value, Atom):
-        return False
-    node = value.node.args[0] if value.node.op == "neg" else value.node
-    return (
-        node.op == "number"
-        or node.name == "mixed"
-        or (node.op == "div" and all(part.op == "number" for part in node.args))
-    )
+    return node
 
 
 def _squeezed(text: str) -> str:
@@ -276,7 +264,7 @@ def _plain_words(text: str) -> str:
 def _reads_as_empty_set(*texts: str) -> bool:
     for text in texts:
         try:
-            if not isinstance(read(text), Word | Atom):
+            if read(text).op in STRUCTURES - {"word"}:
                 return True
         except NotUnderstoodError:
             continue
