@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from fractions import Fraction
 
 from maspo_rl.verifier.evaluate import HIGH, constants, equal, proportional, same_zeros
 from maspo_rl.verifier.number import FLOAT_DIGITS, ROUNDED_DIGITS
-from maspo_rl.verifier.reader import INFINITY, MINUS_INFINITY, Node, constant, named, symbols, walk
+from maspo_rl.verifier.reader import INFINITY, MINUS_INFINITY, Node, constant, named, symbols
 from maspo_rl.verifier.units import conversion, is_unit
 
 STRUCTURES = frozenset((
@@ -171,7 +170,7 @@ def _same_named(answer: Node, gold: Node) -> bool | None:
     return same(first[1] if first else answer, second[1] if second else gold)
 
 
-def _same_relations(answer: Node, gold: Node) -> bool | None:  # noqa: PLR0911
+def _same_relations(answer: Node, gold: Node) -> bool | None:
     first, second = as_interval(answer), as_interval(gold)
     if first is not None and second is not None and symbols(answer) - {"\\infty"} == symbols(gold) - {"\\infty"}:
         return same(first, second)
@@ -204,7 +203,7 @@ def as_interval(relation: Node) -> Node | None:
     others = [side for place, side in enumerate(sides) if place not in places]
     if len(places) != 1 or any(side.op in STRUCTURES or symbols(side) - {"\\infty"} for side in others):
         return None
-    if operators[0] in (">", ">=") and len(sides) == 3 or (len(sides) == 2 and places == [1]):
+    if (operators[0] in (">", ">=") and len(sides) == 3) or (len(sides) == 2 and places == [1]):
         sides, operators = sides[::-1], [_FLIPPED.get(operator, operator) for operator in reversed(operators)]
     if len(sides) == 3:
         inside = places == [1] and set(operators) <= {"<", "<="}

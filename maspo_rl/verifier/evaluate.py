@@ -194,14 +194,13 @@ _RULES: dict[str, Callable[..., Number]] = {
     "degree": lambda context, value: _multiply(context, value, context.pi / 180),
     "logarithm": _logarithm,
     "ln": _function("log"),
-} | {
-    name: _function(name)
-    for name in ("log", "exp", "sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "sinh", "cosh", "tanh")
+    **{name: _function(name) for name in ("log", "exp", "sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos")},
+    **{name: _function(name) for name in ("atan", "sinh", "cosh", "tanh")},
 }
 
 
 def _points(names: frozenset[str]) -> list[dict[str, Fraction]]:
-    """Fixed sample points of no special form: four positive and six of mixed signs, then six whole; of moderate size."""
+    """Fixed sample points of no special form: four positive, six of mixed signs, then six whole; of moderate size."""
     points = []
     for row in range(16):
         point = {}

@@ -12,7 +12,7 @@ from maspo_rl.verifier.compare import STRUCTURES, same
 from maspo_rl.verifier.evaluate import HIGH, NoNumberError, TooLargeError, UndefinedError, evaluate
 from maspo_rl.verifier.normalise import normalise
 from maspo_rl.verifier.number import parse_number, same_number
-from maspo_rl.verifier.reader import Node, named, read, symbols, walk
+from maspo_rl.verifier.reader import Node, named, read, walk
 from maspo_rl.verifier.tokens import UNEVALUATED, BeyondLimitsError, NotUnderstoodError, tokenise
 
 

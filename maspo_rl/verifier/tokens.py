@@ -33,8 +33,8 @@ _NAMES = {
     "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega infty hbar ell emptyset "
     "angle triangle ldots odot oplus prime circ mho AA",
 }
-FUNCTIONS, UNEVALUATED, _SYMBOLS = (frozenset(names.split()) for names in _NAMES.values())
-_MARKS = {
+FUNCTIONS, UNEVALUATED, SYMBOLS = (frozenset(names.split()) for names in _NAMES.values())
+MARKS = {
     "\\cdot": "*", "\\times": "*", "**": "^", "\\div": "/", "\\le": "<=", "\\ge": ">=", "=<": "<=", "=>": ">=",
     "\\ne": "!=", "==": "=", "\\approx": "~=", "\\sim": "~=", "\\simeq": "~=", "\\equiv": "=", "\\in": "in",
     "\\cup": "cup", "\\setminus": "minus", "\\pm": "+-", "\\mp": "-+",
@@ -90,10 +90,10 @@ def _word(content: str, spaced: bool) -> Token:
 
 
 def _command(text: str, spaced: bool) -> Token:
-    if text in _MARKS:
-        return Token("mark", _MARKS[text], spaced)
+    if text in MARKS:
+        return Token("mark", MARKS[text], spaced)
     name = text[1:]
-    if name in _SYMBOLS:
+    if name in SYMBOLS:
         return Token("symbol", text, spaced)
     return Token("function" if name in FUNCTIONS else "command", name, spaced)
 
@@ -148,7 +148,7 @@ def tokenise(text: str) -> list[Token]:
                 tokens.append(Token("mark", piece, spaced))
             case _:
                 depth += (piece in "([") - (piece in ")]")
-                tokens.append(Token("mark", _MARKS.get(piece, piece), spaced))
+                tokens.append(Token("mark", MARKS.get(piece, piece), spaced))
         if len(tokens) > _MOST_TOKENS:
             raise BeyondLimitsError(f"more than {_MOST_TOKENS} symbols")
     return tokens
