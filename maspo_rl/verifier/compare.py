@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from maspo_rl.verifier.evaluate import HIGH, constants, equal, proportional, same_zeros
-from maspo_rl.verifier.number import FLOAT_DIGITS, ROUNDED_DIGITS
-from maspo_rl.verifier.reader import INFINITY, MINUS_INFINITY, Node, constant, named, symbols
+from maspo_rl.verifier.evaluate import constants, equal, proportional, same_zeros
+from maspo_rl.verifier.tree import INFINITY, MINUS_INFINITY, Node, constant, named, rounds_to, symbols
 from maspo_rl.verifier.units import conversion, is_unit
 
 STRUCTURES = frozenset((
@@ -127,7 +126,7 @@ def _approximated(node: Node) -> tuple[Node, Node] | None:
         node.args[0] if len(operators) == 1 else _settled(Node("relation", node.args[:-1], " ".join(operators[:-1])))
     )
     values = constants((exact, node.args[-1]))
-    if values is None or abs(values[0] - values[1]) > abs(values[0]) * HIGH.mpf("0.01"):
+    if values is None or abs(values[0] - values[1]) > abs(values[0]) / 100:
         return None
     return exact, node.args[-1]
 
@@ -294,23 +293,14 @@ def _infinite(node: Node) -> int:
     return int(node == INFINITY)
 
 
-def _literal(node: Node) -> Node | None:
-    inner = node.args[0] if node.op == "neg" else node
-    return inner if inner.op == "number" else None
-
-
 def _rounds_to(decimal: Node, other: Node) -> bool:
-    """Whether a decimal of six places and six significant digits or more is `other`, rounded; never another decimal."""
-    literal = _literal(decimal)
-    if literal is None or min(literal.decimals, literal.significant) < ROUNDED_DIGITS or literal.value == 0:
-        return False
-    partner = _literal(other)
-    if partner is not None and (partner.decimals >= literal.decimals or literal.significant < FLOAT_DIGITS):
-        return False
-    values = constants((decimal, other))
+    values = constants((other,)) if decimal.op in ("neg", "number") else None
     if values is None:
         return False
-    given, exact = values
-    places = int(HIGH.floor(HIGH.log10(abs(given)))) + 1 - literal.significant
-    half_unit = HIGH.mpf(10) ** places * HIGH.mpf("0.5000001")
-    return bool(abs(exact - given) <= max(half_unit, abs(exact) * HIGH.mpf(10) ** -14))
+    if decimal.op == "neg":
+        return rounds_to(decimal.args[0], _unsigned(other), -values[0])
+    return rounds_to(decimal, other, values[0])
+
+
+def _unsigned(node: Node) -> Node:
+    return node.args[0] if node.op == "neg" else node

@@ -9,11 +9,11 @@ from functools import lru_cache
 
 from maspo_rl.types import Label
 from maspo_rl.verifier.compare import STRUCTURES, same
-from maspo_rl.verifier.evaluate import HIGH, NoNumberError, TooLargeError, UndefinedError, evaluate
+from maspo_rl.verifier.evaluate import HIGH, NoNumberError, NoValueError, evaluate
 from maspo_rl.verifier.normalise import normalise
-from maspo_rl.verifier.number import parse_number, same_number
-from maspo_rl.verifier.reader import Node, named, read, walk
+from maspo_rl.verifier.reader import read
 from maspo_rl.verifier.tokens import UNEVALUATED, BeyondLimitsError, NotUnderstoodError, tokenise
+from maspo_rl.verifier.tree import Node, named, plain_number, rounds_to, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +44,24 @@ def wrong(reason: str) -> Result:
 
 def quick(answer: str, gold: str) -> Result | None:
     """A verdict by plain numbers, exact and in linear time; None where it takes more. `judge` begins with it."""
-    gold_number = parse_number(gold)
-    answer_number = parse_number(answer) if gold_number is not None else None
-    if gold_number is None or answer_number is None:
-        gold_number = parse_number(normalise(gold))
-        answer_number = parse_number(normalise(answer)) if gold_number is not None else None
-    if gold_number is None or answer_number is None:
+    second = plain_number(gold) or plain_number(normalise(gold))
+    first = plain_number(answer) or plain_number(normalise(answer)) if second is not None else None
+    if first is None or second is None:
         return None
-    return correct("the same number") if same_number(answer_number, gold_number) else wrong("another number")
+    return correct("the same number") if _same_number(first, second) else wrong("another number")
+
+
+def _same_number(first: Node, second: Node) -> bool:
+    rounded = rounds_to(first, second, second.value) or rounds_to(second, first, first.value)
+    return first.value == second.value or rounded
 
 
 def quick_long(answer: str, gold: str, most: int) -> Result:
-    """The verdict where a text is longer than is read (`most` characters): plain numbers and equal strings only."""
-    if len(gold) > most and parse_number(gold) is None:
+    """The verdict where a text is longer than is read (`most` characters): equal strings only."""
+    if answer.strip() == gold.strip():
+        return correct("written as the gold")
+    if len(gold) > most:
         return Result(Label.UNPARSEABLE, f"the gold has {len(gold)} characters, more than the limit of {most}")
-    first, second = parse_number(answer), parse_number(gold)
-    if first is not None and second is not None and same_number(first, second):
-        return correct("the same number")
     return wrong(f"the answer has {len(answer)} characters, more than the limit of {most}")
 
 
@@ -100,9 +101,9 @@ class Judgement:
         """`1000,99` is `1000.99` where the other side has a decimal point."""
         for text, other in ((self.answer, self.gold), (self.gold, self.answer)):
             if _DECIMAL_COMMA.fullmatch(text) and _DECIMAL_POINT.fullmatch(other):
-                first, second = parse_number(text.replace(",", ".")), parse_number(other)
-                if first is not None and second is not None and same_number(first, second):
-                    return correct("the same number with a decimal comma")
+                result = quick(text.replace(",", "."), other)
+                if result is not None and result.label is Label.CORRECT:
+                    return result
         return None
 
     def _by_option(self) -> Result | None:
@@ -150,10 +151,8 @@ class Judgement:
             return wrong(f"not evaluated: {trouble}")
         except NotUnderstoodError as trouble:
             return self._by_math_verify(str(trouble))
-        except UndefinedError as trouble:
+        except NoValueError as trouble:
             return wrong(f"no value: {trouble}")
-        except TooLargeError as trouble:
-            return wrong(f"not evaluated: {trouble}")
         except RecursionError:
             return wrong("nested too deeply to be an answer")
         if verdict is None:
@@ -234,7 +233,7 @@ def arithmetic_left(answer: Node) -> str | None:
         return "a product" if all(part.op in ("number", "mul", "neg", "div", "add") for part in parts) else None
     try:
         return "a sum" if isinstance(evaluate(node, HIGH), Fraction) else None
-    except (NoNumberError, TooLargeError, UndefinedError):
+    except (NoNumberError, NoValueError):
         return None
 
 

@@ -64,7 +64,8 @@ _SINGLE = {
     "lbrace": "\\{", "rbrace": "\\}", "neq": "\\ne ", "lt": "<", "gt": ">", "%": "%", "percent": "%", "#": "#",
     "_": "_", " ": " ", "\n": " ", "ast": "*", "cdotp": "\\cdot ", "varnothing": "\\emptyset ", "degree": "^\\circ ",
     "colon": ":", "arcsin": "\\asin ", "arccos": "\\acos ", "arctan": "\\atan ", "imath": "i",
-    "lbrack": "[", "rbrack": "]", "lparen": "(", "rparen": ")", "varphi": "\\phi ", "infinity": "\\infty ", "varepsilon": "\\epsilon ",
+    "lbrack": "[", "rbrack": "]", "lparen": "(", "rparen": ")", "varphi": "\\phi ",
+    "infinity": "\\infty ", "varepsilon": "\\epsilon ",
     "vartheta": "\\theta ",
 }  # fmt: skip
 _COMMANDS = {f"\\{name}": same for same, names in _SYNONYMS.items() for name in names.split()} | {

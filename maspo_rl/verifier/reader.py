@@ -7,16 +7,15 @@ Recursive descent, bounded depth. Whatever lies outside raises NotUnderstoodErro
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 from maspo_rl.verifier.tokens import BeyondLimitsError, NotUnderstoodError, Token, tokenise
+from maspo_rl.verifier.tree import ALL_REALS, EMPTY_SET, INFINITY, MINUS_INFINITY, Node, constant, named, number, walk
 
 _MOST_DEPTH = 60
 _MOST_ITEMS = 64
-_LARGEST_EXPONENT = 100_000
 RELATIONS = frozenset(("=", "<", ">", "<=", ">=", "!=", "~=", "in"))
 _NUMERALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _EMPTY = frozenset(("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "none"))
@@ -26,67 +25,8 @@ _ACCENTS = frozenset((
     "mathscr", "mathfrak",
 ))  # fmt: skip
 _MYRIADS = {"万": 10**4, "亿": 10**8}
+_SET_BUILDER = re.compile(r"\\\{ *[a-zA-Z] *(?:\\in *(?:\\mathbb\{[A-Z]\}|[A-Z]) *)?[|:](.*)\\\}")
 _UNIT_SHAPE = re.compile(r"w(?:w|\^n|\^\{n\}|[/*][ws])*")
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A part of an answer.
-
-    `op`, for expressions: number, symbol, add, mul, div, neg, pow, root (degree, radicand), abs, floor, ceil,
-    factorial, binom, logarithm (base, argument), percent, degree, or a function's name; pm and mp only while reading.
-    For what is more than an expression: unit (`name`), word (`name`), based (a numeral with its base, `name`), list,
-    tuple, set, row, matrix (of rows), ratio, union, interval (`name` holds its two brackets), relation (`name` holds
-    the operators, separated by spaces).
-
-    `decimals` and `significant` count the digits of a decimal literal, to tell a rounded value.
-    """
-
-    op: str
-    args: tuple[Node, ...] = ()
-    name: str = ""
-    value: Fraction = Fraction(0)
-    decimals: int = 0
-    significant: int = 0
-
-
-INFINITY = Node("symbol", name="\\infty")
-MINUS_INFINITY = Node("neg", (INFINITY,))
-EMPTY_SET = Node("set")
-ALL_REALS = Node("interval", (MINUS_INFINITY, INFINITY), "()")
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """All nodes of a tree."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(current.args)
-
-
-def symbols(node: Node) -> frozenset[str]:
-    """Names of the free symbols: `i`, `e` and `\\pi` are constants."""
-    return frozenset(part.name for part in walk(node) if part.op == "symbol") - {"i", "e", "\\pi"}
-
-
-def constant(value: Fraction | int) -> Node:
-    return Node("number", value=Fraction(value))
-
-
-def number(literal: str) -> Node:
-    """A literal such as `12`, `.5`, `4.5e33`, `0.1(36)`. Raises BeyondLimitsError for one too long to write out."""
-    mantissa, _, exponent = literal.lower().partition("e")
-    mantissa, _, period = mantissa.rstrip(")").partition("(")
-    if len(exponent) > 8 or abs(int(exponent or "0")) > _LARGEST_EXPONENT or len(mantissa) > 4000:
-        raise BeyondLimitsError("a number too long to write out")
-    whole, _, fraction = mantissa.partition(".")
-    digits = whole + fraction
-    value = Fraction(int(digits or "0"), 10 ** len(fraction)) * Fraction(10) ** int(exponent or "0")
-    if period:
-        return constant(value + Fraction(int(period), 10 ** len(fraction) * (10 ** len(period) - 1)))
-    significant = len(digits.lstrip("0")) if fraction or exponent else 0
-    return Node("number", value=value, decimals=len(fraction), significant=significant)
 
 
 @lru_cache(maxsize=512)
@@ -97,7 +37,8 @@ def read(text: str) -> Node:
         return EMPTY_SET
     if plain in _REALS or text == "\\mathbb{R}":
         return ALL_REALS
-    return _Reader(_peeled(tokenise(text))).answer()
+    condition = _SET_BUILDER.fullmatch(text)
+    return _Reader(_peeled(tokenise(condition[1] if condition else text))).answer()
 
 
 def _peeled(tokens: list[Token]) -> list[Token]:
@@ -281,17 +222,6 @@ class _Reader:
     def _set(self) -> Node:
         if self._take_if("\\}"):
             return EMPTY_SET
-        if self._peek().kind == "symbol" and self._peek(1).text in ("|", ":", "in"):
-            # Set-builder notation: the condition is the answer.
-            condition = next(
-                (place for place, token in enumerate(self._rest_of_item()) if place and token.text in ("|", ":")), -1
-            )
-            if self._peek(1).text == "in":
-                condition = next((place for place in range(2, 8) if self._peek(place).text in ("|", ":")), -1)
-            self._index += condition + 1
-            items = self._items(("\\}",))
-            self._expect("\\}")
-            return items[0] if len(items) == 1 else _collected(items)
         items = self._items(("\\}",))
         self._expect("\\}")
         return Node("set", tuple(items))
@@ -368,7 +298,7 @@ class _Reader:
             second = Node("div", (second, self._factor()))
         elif token.text != "frac" or second.op != "div":
             return None
-        if whole.op != "number" or whole.significant or any(part.op != "number" for part in second.args):
+        if whole.op != "number" or whole.place or any(part.op != "number" for part in second.args):
             return None if token.kind != "number" else Node("mul", (whole, second))
         numerator, denominator = (part.value for part in second.args)
         if 0 <= numerator < denominator:
@@ -529,7 +459,7 @@ def _signed(node: Node, positive: str) -> Node:
     args = tuple(_signed(part, positive) for part in node.args)
     if node.op in ("pm", "mp"):
         return args[0] if node.op == positive else Node("neg", args)
-    return Node(node.op, args, node.name, node.value, node.decimals, node.significant)
+    return replace(node, args=args)
 
 
 def _primed(node: Node) -> Node:
@@ -552,35 +482,6 @@ def _without_point(whole: Node, points: Node) -> Node:
         raise NotUnderstoodError("a difference of sets")
     rays = (MINUS_INFINITY, points.args[0]), (points.args[0], INFINITY)
     return Node("union", tuple(Node("interval", ray, "()") for ray in rays))
-
-
-def spelt(node: Node) -> str:
-    """The left side of a definition as a name; empty for an expression to evaluate."""
-    match node.op:
-        case "symbol":
-            return "" if node.name in ("e", "\\pi", "\\infty") else node.name
-        case "word":
-            return node.name
-        case "mul" | "tuple" | "ratio" | "abs":
-            names = [spelt(part) for part in node.args]
-            return (
-                {"mul": "{}", "ratio": "{}", "tuple": "({})", "abs": "|{}|"}[node.op].format(
-                    {"tuple": ",", "ratio": ":"}.get(node.op, "").join(names)
-                )
-                if all(names)
-                else ""
-            )
-    return ""
-
-
-def named(node: Node) -> tuple[str, Node] | None:
-    """Name and value of `x = 5`, `f(x) = 2x`, `(x, y) = (1, 2)`; None for anything else."""
-    if node.op != "relation" or node.name.split()[0] not in ("=", "~=") or not (name := spelt(node.args[0])):
-        return None
-    operators, sides = node.name.split()[1:], node.args[1:]
-    if not operators:
-        return name, sides[0]
-    return (name, Node("relation", sides, " ".join(operators))) if set(operators) == {"="} else None
 
 
 def _collected(items: list[Node]) -> Node:
