@@ -35,7 +35,7 @@ def question_of(row: Any, where: str) -> Question:
     """
     if not isinstance(row, dict) or not {"output", "gold"} <= row.keys():
         raise InputError(f"{where}: a row must be a JSON object with output and gold, not {json.dumps(row)[:40]}")
-    values = {"dataset": UNNAMED_DATASET, "truncated": False} | row
+    values: dict[str, Any] = {"dataset": UNNAMED_DATASET, "truncated": False} | row
     for name, (kind, words) in _FIELDS.items():
         if not isinstance(values[name], kind) or (name == "gold" and isinstance(values[name], bool)):
             raise InputError(f"{where}: {name} must be {words}, not {json.dumps(values[name])[:40]}")

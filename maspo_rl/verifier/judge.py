@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from maspo_rl.types import Label
-from maspo_rl.verifier.compare import STRUCTURES, same
+from maspo_rl.verifier.compare import same
 from maspo_rl.verifier.evaluate import HIGH, NoNumberError, NoValueError, evaluate
 from maspo_rl.verifier.normalise import normalise
 from maspo_rl.verifier.reader import read
@@ -23,15 +25,18 @@ class Result:
 
 
 _MOST_GOLD_WORDS = 15
-_OPTION = re.compile(r"(?:option |choice )?\(?([A-J])\)?")
-_OPTION_AND_TEXT = re.compile(r"(?:option |choice )?(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*[).:])(.*)", re.DOTALL)
+_OPTION = re.compile(r"(?:option |choice )?\(?(?P<letter>[A-J])\)?(?P<text>)")
+_OPTION_AND_TEXT = re.compile(
+    r"(?:option |choice )?(?P<open>\(\s*)?(?P<letter>(?(open)[A-Ja-j]|[A-J]))\s*(?(open)\)|[).:])(?P<text>.*)",
+    re.DOTALL,
+)
+_COLLECTIONS = frozenset(("list", "set", "tuple"))
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 _DECIMAL_POINT = re.compile(r"-?\d*\.\d+")
 _SUBSCRIPT = re.compile(r"_\{[^{}]*\}")
 _PROSE = re.compile(r"[A-Za-z]{2,}")
 _LATEX_NAME = re.compile(r"\\(?:text\b)?[a-zA-Z]*")
-_LETTERS_ONLY = re.compile(r"(?:\\text\{[^{}\\$]*\}|[^\W\d_]|[\s'\-])+")
 
 
 def correct(reason: str) -> Result:
@@ -81,21 +86,13 @@ class Judgement:
 
     def result(self) -> Result:
         trouble = gold_trouble(self.gold)
-        if trouble is not None and not math_verify_reads(self.gold):
+        if trouble is not None and not (trouble.startswith("is not readable") and parse_latex(self.gold)):
             return Result(Label.UNPARSEABLE, f"the gold {trouble}")
         if not self.answer:
             return wrong("an empty answer")
-        return (
-            self._by_identity()
-            or self._by_decimal_comma()
-            or self._by_option()
-            or self._by_words()
-            or self._by_guards()
-            or self._by_structure()
-        )
-
-    def _by_identity(self) -> Result | None:
-        return correct("written as the gold") if _squeezed(self.answer) == _squeezed(self.gold) else None
+        if "".join(self.answer.split()) == "".join(self.gold.split()):
+            return correct("written as the gold")
+        return self._by_decimal_comma() or self._by_option() or self._by_structure()
 
     def _by_decimal_comma(self) -> Result | None:
         """`1000,99` is `1000.99` where the other side has a decimal point."""
@@ -107,65 +104,48 @@ class Judgement:
         return None
 
     def _by_option(self) -> Result | None:
+        """`B`, `(B)`, `B.`, `(B) 12`, `E: text`, `option C`, where the gold is an option letter."""
         option = _OPTION.fullmatch(self.gold)
-        if option is None:
+        plain = self.answer.replace("\\text{", " ").replace("}", " ").strip()
+        given = _OPTION.fullmatch(plain) or _OPTION_AND_TEXT.fullmatch(plain)
+        if option is None or given is None or _OPTION_AND_TEXT.search(given["text"] or ""):
             return None
-        given = option_letter(self.answer)
-        if given is None:
-            return None
-        return correct("the same option") if given == option.group(1) else wrong("another option")
+        return correct("the same option") if given["letter"].upper() == option["letter"] else wrong("another option")
 
-    def _by_words(self) -> Result | None:
-        """Words are compared as words, letter by letter: `listen` is not `silent`."""
-        if not (_LETTERS_ONLY.fullmatch(self.answer) and _LETTERS_ONLY.fullmatch(self.gold)):
-            return None
-        first, second = _plain_words(self.answer), _plain_words(self.gold)
-        if first == second and len(first) > 1:
-            return correct("the same words")
-        wordy = "\\text{" in self.answer + self.gold or min(len(first), len(second)) > 3
-        if not wordy or _reads_as_empty_set(self.answer, self.gold):
-            return None
-        return wrong("other words")
-
-    def _by_guards(self) -> Result | None:
+    def _by_structure(self) -> Result:
         left_to_do = pending(self.answer) - pending(self.gold)
         if left_to_do:
-            return wrong(f"an unevaluated {sorted(left_to_do)[0]} is not an answer")
-        return None
-
-    def _by_structure(self) -> Result:  # noqa: PLR0911
+            return wrong(f"an unevaluated {min(left_to_do)} is not an answer")
         try:
-            gold = read(self.gold)
-        except NotUnderstoodError:
-            return self._by_math_verify("notation of the gold")
-        try:
-            answer = read(self.answer)
-            if _THOUSANDS.fullmatch(self.answer) and gold.op in ("list", "set", "tuple"):
+            answer, gold = read(self.answer), read(self.gold)
+            if _THOUSANDS.fullmatch(self.answer) and gold.op in _COLLECTIONS:
                 answer = read(self.answer.replace(",", ", "))
-            elif _THOUSANDS.fullmatch(self.gold) and answer.op in ("list", "set", "tuple"):
+            elif _THOUSANDS.fullmatch(self.gold) and answer.op in _COLLECTIONS:
                 gold = read(self.gold.replace(",", ", "))
             if _is_plain(gold) and (undone := arithmetic_left(answer)):
                 return wrong(f"{undone} is left to do")
             verdict = same(answer, gold)
-        except BeyondLimitsError as trouble:
+            why = "undecided by evaluation"
+        except (BeyondLimitsError, NoValueError) as trouble:
             return wrong(f"not evaluated: {trouble}")
         except NotUnderstoodError as trouble:
-            return self._by_math_verify(str(trouble))
-        except NoValueError as trouble:
-            return wrong(f"no value: {trouble}")
+            verdict, why = None, str(trouble)
         except RecursionError:
             return wrong("nested too deeply to be an answer")
         if verdict is None:
-            return self._by_math_verify("undecided by evaluation")
+            return self._by_math_verify(why)
         return correct("equal") if verdict else wrong("not equal to the gold")
 
     def _by_math_verify(self, why: str) -> Result:
-        from maspo_rl.verifier.symbolic import parse_latex, same_by_math_verify  # noqa: PLC0415 - slow to import
+        """The last resort, for matrix algebra, set algebra, unusual notation."""
+        from math_verify import verify  # noqa: PLC0415 - half a second, wanted in workers only
 
         try:
-            if not parse_latex(self.answer):
+            answers, golds = parse_latex(self.answer), parse_latex(self.gold)
+            if not answers or not golds:
                 return wrong(f"not readable as mathematics: {why}")
-            if same_by_math_verify(self.answer, self.gold):
+            # The gold is its first argument: it is not symmetric.
+            if verify([*golds], [*answers], allow_set_relation_comp=True, timeout_seconds=None):
                 return correct(f"equal by math-verify ({why})")
         except RecursionError:
             return wrong("nested too deeply to be an answer")
@@ -173,9 +153,22 @@ class Judgement:
 
 
 @lru_cache(maxsize=512)
+def parse_latex(text: str) -> tuple[Any, ...]:
+    """The sympy readings of one boxed LaTeX text; empty if it has none (math-verify 0.9.0).
+
+    Without its bound on time, which would take the caller's SIGALRM.
+    """
+    from math_verify import LatexExtractionConfig, parse  # noqa: PLC0415 - half a second, wanted in workers only
+
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)
+    found = parse(f"\\boxed{{{text}}}", [LatexExtractionConfig(boxed_match_priority=0)], parsing_timeout=None)
+    return tuple(reading for reading in found if not isinstance(reading, str))
+
+
+@lru_cache(maxsize=512)
 def gold_trouble(gold: str) -> str | None:
     """Why a normalised gold cannot be judged against, as far as that can be told without math-verify."""
-    if not gold or not any(character.isalnum() or character in "\\∞" for character in gold):
+    if not any(character.isalnum() or character in "\\∞" for character in gold):
         return "is empty"
     if len(_PROSE.findall(_LATEX_NAME.sub(" ", gold))) > _MOST_GOLD_WORDS:
         return f"has more than {_MOST_GOLD_WORDS} words: prose, not an answer"
@@ -186,27 +179,6 @@ def gold_trouble(gold: str) -> str | None:
     except NotUnderstoodError as trouble:
         return f"is not readable: {trouble}"
     return None
-
-
-def math_verify_reads(gold: str) -> bool:
-    """Whether math-verify makes mathematics of a gold that our own reader does not; prose stays prose."""
-    if not gold or len(_PROSE.findall(_LATEX_NAME.sub(" ", gold))) > _MOST_GOLD_WORDS:
-        return False
-    from maspo_rl.verifier.symbolic import parse_latex  # noqa: PLC0415 - slow to import
-
-    return bool(parse_latex(gold))
-
-
-def option_letter(answer: str) -> str | None:
-    """`B`, `(B)`, `B.`, `(B) 12`, `E: text`, `option C`; None if the answer does not name one option."""
-    plain = answer.replace("\\text{", " ").replace("}", " ").strip()
-    alone = _OPTION.fullmatch(plain)
-    if alone is not None:
-        return alone.group(1)
-    named = _OPTION_AND_TEXT.fullmatch(plain)
-    if named is None or _OPTION_AND_TEXT.search(named.group(3)):
-        return None
-    return (named.group(1) or named.group(2)).upper()
 
 
 @lru_cache(maxsize=512)
@@ -252,27 +224,7 @@ def _unsigned(node: Node) -> Node:
     return node
 
 
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
-
-
-def _plain_words(text: str) -> str:
-    return " ".join(text.replace("\\text{", " ").replace("}", " ").replace("-", " ").casefold().split())
-
-
-def _reads_as_empty_set(*texts: str) -> bool:
-    for text in texts:
-        try:
-            if read(text).op in STRUCTURES - {"word"}:
-                return True
-        except NotUnderstoodError:
-            continue
-    return False
-
-
 def warm_up() -> None:
     """Import and initialise what the first judgement would otherwise pay for."""
-    from maspo_rl.verifier.symbolic import same_by_math_verify  # noqa: PLC0415 - slow to import
-
     judge("\\frac{1}{2}x", "0.5x")
-    same_by_math_verify("\\frac{1}{2}", "0.5")
+    Judgement("\\frac{1}{2}", "0.5")._by_math_verify("to warm up")
