@@ -93,7 +93,7 @@ _PREFIX = re.compile(
     r"(?:\\text\{)?(?:the final answer is|the answer is|final answer:|answer:|answer is|答案是|答案为|答案:)\}?(?=.)",
     re.IGNORECASE | re.DOTALL,
 )
-_EDGE = ' \t\n.,;:`"*_~'
+_EDGE = ' \t\n,;:`"*_~'
 _TEXT = re.compile(r"\\text *\{((?:[^{}]++|\{[^{}]*+\})*+)\}")
 _MOST_NESTED_TEXTS = 8
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sympy|cmath)\.(?=[a-z])")
@@ -171,7 +171,9 @@ def _undressed(text: str) -> str:
     before = None
     while before != text:
         before = text
-        text = text.strip(_EDGE).removesuffix("\\\\")
+        text = text.strip(_EDGE).rstrip(".").removesuffix("\\\\")
+        if text.startswith(".") and not text[1:2].isdigit():
+            text = text[1:]
         if text.startswith("{") and "," not in text and closing_brace(text, 0) == len(text) - 1:
             text = text[1:-1]
         text = _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text

@@ -24,6 +24,8 @@ _ACCENTS = frozenset((
     "overline", "bar", "hat", "vec", "tilde", "dot", "ddot", "overrightarrow", "widehat", "mathbb", "mathcal",
     "mathscr", "mathfrak",
 ))  # fmt: skip
+_POSTFIXES = {"!": "factorial", "%": "percent", "^\\circ": "degree", "'": "symbol"}
+_SIGNS = {"-": "neg", "+-": "pm", "-+": "mp"}
 _MYRIADS = {"万": 10**4, "亿": 10**8}
 _SET_BUILDER = re.compile(r"\\\{ *[a-zA-Z] *(?:\\in *(?:\\mathbb\{[A-Z]\}|[A-Z]) *)?[|:](.*)\\\}")
 _UNIT_SHAPE = re.compile(r"w(?:w|\^n|\^\{n\}|[/*][ws])*")
@@ -135,9 +137,6 @@ class _Reader:
 
     def _item(self) -> Node:
         """An equation or inequality, or one side of it alone; both signs of a `\\pm`."""
-        self._depth += 1
-        if self._depth > _MOST_DEPTH:
-            raise BeyondLimitsError(f"nested more than {_MOST_DEPTH} deep")
         self._take_if("=", "~=")
         sides, operators = [self._side()], []
         while self._at(*RELATIONS):
@@ -145,7 +144,6 @@ class _Reader:
             sides.append(self._side())
         if len(operators) > 8:
             raise BeyondLimitsError("a chain of more than 8 relations")
-        self._depth -= 1
         if operators == ["in"]:
             return sides[1]
         node = Node("relation", tuple(sides), " ".join(operators)) if operators else sides[0]
@@ -202,29 +200,22 @@ class _Reader:
 
     def _bracketed(self, opening: str) -> Node:
         """Brackets of an expression, a tuple, an interval or a set."""
-        if opening == "\\{":
-            return self._set()
-        closers = {"{": ("}",), "\\langle": ("\\rangle",)}.get(opening, (")", "]"))
+        if opening == "\\{" and self._take_if("\\}"):
+            return EMPTY_SET
+        closers = {"{": ("}",), "\\{": ("\\}",), "\\langle": ("\\rangle",)}.get(opening, (")", "]"))
         bars, self._bars = self._bars, 0
         items = self._items(closers)
         self._bars = bars
         closing = self._expect(*closers)
         if self._at("_"):
             raise NotUnderstoodError("a subscript on brackets")
+        if opening == "\\{" or (opening == "{" and len(items) > 1):
+            return Node("set", tuple(items))
         if len(items) == 1:
             return items[0]
-        if opening == "{":
-            return Node("set", tuple(items))
         if len(items) == 2 and closing != "\\rangle" and (opening, closing) != ("(", ")"):
             return Node("interval", tuple(items), opening + closing)
         return Node("tuple", tuple(items))
-
-    def _set(self) -> Node:
-        if self._take_if("\\}"):
-            return EMPTY_SET
-        items = self._items(("\\}",))
-        self._expect("\\}")
-        return Node("set", tuple(items))
 
     def _matrix(self, environment: str) -> Node:
         if "matrix" not in environment and "array" not in environment:
@@ -247,14 +238,9 @@ class _Reader:
     # Expressions
 
     def _sum(self) -> Node:
-        self._depth += 1
-        if self._depth > _MOST_DEPTH:
-            raise BeyondLimitsError(f"nested more than {_MOST_DEPTH} deep")
         terms = [self._signed(self._term)]
-        while sign := self._take_if("+", "-", "+-", "-+"):
-            term = self._signed(self._term)
-            terms.append(Node(_SIGNS[sign], (term,)) if sign != "+" else term)
-        self._depth -= 1
+        while self._at("+", "-", "+-", "-+"):
+            terms.append(self._signed(self._term))
         return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
 
     def _signed(self, operand: Callable[[], Node]) -> Node:
@@ -263,7 +249,7 @@ class _Reader:
             signs.append(sign)
         node = operand()
         for sign in reversed(signs):
-            node = node if sign == "+" else Node(_SIGNS[sign], (node,))
+            node = Node(_SIGNS[sign], (node,)) if sign != "+" else node
         return node
 
     def _term(self) -> Node:
@@ -308,32 +294,22 @@ class _Reader:
         return None
 
     def _factor(self) -> Node:
-        base = self._postfix(self._primary())
-        if self._take_if("^"):
-            base = self._postfix(self._raised(base))
-        return base
-
-    def _raised(self, base: Node) -> Node:
-        for name in ("\\circ", "\\prime", "'"):
-            braced = (self._peek().text, self._peek(1).text, self._peek(2).text) == ("{", name, "}")
-            if braced or self._peek().text == name:
-                self._index += 3 if braced else 1
-                return Node("degree", (base,)) if name == "\\circ" else _primed(base)
-        return Node("pow", (base, self._exponent()))
-
-    def _exponent(self) -> Node:
         self._depth += 1
         if self._depth > _MOST_DEPTH:
             raise BeyondLimitsError(f"nested more than {_MOST_DEPTH} deep")
-        node = self._signed(self._factor)
+        node = self._postfix(self._primary())
+        if self._take_if("^"):
+            node = self._postfix(Node("pow", (node, self._signed(self._factor))))
         self._depth -= 1
         return node
 
     def _postfix(self, node: Node) -> Node:
-        while mark := self._take_if("!", "%", "'"):
+        while mark := self._take_if(*_POSTFIXES):
             if mark == "!" and self._at("!"):
                 raise NotUnderstoodError("a double factorial")
-            node = _primed(node) if mark == "'" else Node("factorial" if mark == "!" else "percent", (node,))
+            if mark == "'" and node.op != "symbol":
+                raise NotUnderstoodError("a prime on an expression")
+            node = Node("symbol", name=node.name + "'") if mark == "'" else Node(_POSTFIXES[mark], (node,))
         return node
 
     def _primary(self) -> Node:  # noqa: PLR0911
@@ -370,8 +346,6 @@ class _Reader:
     def _symbol(self, name: str) -> Node:
         if self._take_if("_"):
             name += "_" + self._raw_argument()
-        while self._take_if("'"):
-            name += "'"
         inside = self._peek(1)
         single = len(name.split("_")[0].rstrip("'")) == 1 and name not in ("i", "e")
         if single and self._at("(") and inside.kind in ("number", "symbol") and self._peek(2).text == ")":
@@ -400,7 +374,7 @@ class _Reader:
         base: Node | None = constant(10) if name == "lg" else None
         while True:
             if self._take_if("^"):
-                power = self._exponent()
+                power = self._signed(self._factor)
             elif name == "log" and self._take_if("_"):
                 base = self._primary()
             else:
@@ -451,21 +425,12 @@ class _Reader:
         raise NotUnderstoodError(f"\\{name}")
 
 
-_SIGNS = {"-": "neg", "+-": "pm", "-+": "mp"}
-
-
 def _signed(node: Node, positive: str) -> Node:
     """The tree with its `\\pm` and `\\mp` decided: the one named `positive` is a plus."""
     args = tuple(_signed(part, positive) for part in node.args)
     if node.op in ("pm", "mp"):
         return args[0] if node.op == positive else Node("neg", args)
     return replace(node, args=args)
-
-
-def _primed(node: Node) -> Node:
-    if node.op != "symbol":
-        raise NotUnderstoodError("a prime on an expression")
-    return Node("symbol", name=node.name + "'")
 
 
 def _based(text: str) -> str:

@@ -49,6 +49,7 @@ _PATTERN = re.compile(
     r"|\d[\dA-F]*_\{?1\d\}?)"
     r"|(?P<repeating>\d{0,200}\.\d{0,200}(?:\\(?:overline|bar|dot)\{\d{1,200}\}\d{0,200})+|\d{1,200}\.\d{1,200}\s*\\ldots)"
     r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<degree>\^\s*(?:\\circ(?![a-z])|\{\s*\\circ\s*\}))|(?P<prime>\^\s*(?:\\prime|\{\s*(?:\\prime|')\s*\}))"
     r"|(?P<word>\\text\{[^{}]*\})|(?P<environment>\\(?:begin|end)\{[a-zA-Z*]{1,20}\})"
     r"|(?P<command>\\[a-zA-Z]+|\\.)|(?P<letters>[A-Za-z]+)|(?P<foreign>[^\W\d_a-zA-Z]+)"
     r"|(?P<mark>\*\*|<=|>=|=<|=>|!=|==|\S)",
@@ -144,8 +145,9 @@ def tokenise(text: str) -> list[Token]:
                 tokens.append(_word(piece, spaced))
             case "command":
                 tokens.append(_command(piece, spaced))
-            case "environment":
-                tokens.append(Token("mark", piece, spaced))
+            case "environment" | "degree" | "prime" as kind:
+                mark = {"degree": "^\\circ", "prime": "'"}.get(kind, piece)
+                tokens.append(Token("mark", mark, spaced))
             case _:
                 depth += (piece in "([") - (piece in ")]")
                 tokens.append(Token("mark", MARKS.get(piece, piece), spaced))
