@@ -12,11 +12,10 @@ STRUCTURES = frozenset((
     "word", "based", "list", "tuple", "set", "row", "matrix", "ratio", "union", "interval", "relation",
 ))  # fmt: skip
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
-_RAYS = {"<": "()", "<=": "(]", ">": "()", ">=": "[)"}
 
 
 def same(answer: Node, gold: Node) -> bool | None:  # noqa: PLR0911
-    """The question of the room. Raises UndefinedError or TooLargeError from the evaluation of constants."""
+    """The question of the room. Raises NoValueError from the evaluation of constants."""
     answer, gold = _settled(_without_needless_unit(answer)), _settled(_without_needless_unit(gold))
     for value, other in ((answer, gold), (gold, answer)):
         if sides := _approximated(value):
@@ -38,7 +37,7 @@ def same(answer: Node, gold: Node) -> bool | None:  # noqa: PLR0911
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:
-    collected = list(verdicts)
+    collected = set(verdicts)
     if False in collected:
         return False
     return None if None in collected else True
@@ -198,23 +197,22 @@ def _difference(relation: Node) -> Node | None:
 def as_interval(relation: Node) -> Node | None:
     """`x < 3`, `0 < x <= 2`, `x != 3` as sets of reals: one symbol alone between constants."""
     sides, operators = relation.args, relation.name.split()
-    places = [place for place, side in enumerate(sides) if side.op == "symbol" and symbols(side) and side != INFINITY]
-    others = [side for place, side in enumerate(sides) if place not in places]
-    if len(places) != 1 or any(side.op in STRUCTURES or symbols(side) - {"\\infty"} for side in others):
+    alone = [side for side in sides if side.op == "symbol" and symbols(side) and side != INFINITY]
+    others = [side for side in sides if side not in alone]
+    if len(alone) != 1 or any(side.op in STRUCTURES or symbols(side) - {"\\infty"} for side in others):
         return None
-    if (operators[0] in (">", ">=") and len(sides) == 3) or (len(sides) == 2 and places == [1]):
+    if set(operators) <= {">", ">="} or (sides[1:] == tuple(alone) and operators == ["!="]):
         sides, operators = sides[::-1], [_FLIPPED.get(operator, operator) for operator in reversed(operators)]
-    if len(sides) == 3:
-        inside = places == [1] and set(operators) <= {"<", "<="}
-        brackets = ("(" if operators[0] == "<" else "[") + (")" if operators[1] == "<" else "]")
-        return Node("interval", (sides[0], sides[2]), brackets) if inside else None
-    if len(sides) != 2:
-        return None
-    below, above = (MINUS_INFINITY, sides[1]), (sides[1], INFINITY)
+    place = sides.index(alone[0])
+    low, high = (MINUS_INFINITY, *sides)[place], (*sides, INFINITY)[place + 1]
     if operators == ["!="]:
-        return Node("union", (Node("interval", below, "()"), Node("interval", above, "()")))
-    brackets = _RAYS.get(operators[0], "")
-    return Node("interval", below if operators[0][0] == "<" else above, brackets) if brackets else None
+        rays = (MINUS_INFINITY, high), (high, INFINITY)
+        return Node("union", tuple(Node("interval", ray, "()") for ray in rays))
+    if len(sides) > 3 or (len(sides) == 3 and place != 1) or not set(operators) <= {"<", "<="}:
+        return None
+    opening = "[" if place and operators[0] == "<=" else "("
+    closing = "]" if place + 1 < len(sides) and operators[-1] == "<=" else ")"
+    return Node("interval", (low, high), opening + closing)
 
 
 # Expressions, with units and marks

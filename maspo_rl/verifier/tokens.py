@@ -43,8 +43,9 @@ MARKS = {
     for same in (*"+-*/^_=<>!%:|'&,;()[]{}", "<=", ">=", "!=", "\\\\", "\\{", "\\}",
                  "\\lfloor", "\\rfloor", "\\lceil", "\\rceil", "\\langle", "\\rangle")
 }  # fmt: skip
+_POSTFIXES = {"degree": "^\\circ", "prime": "'"}
 _PATTERN = re.compile(
-    r"(?P<derivative>\\frac\{d(?:\^\{?\d\}?)?[\sA-Za-z\\]+\}\{d\s*(?:\\[a-z]+|[A-Za-z])\s*(?:\^\{?\d\}?)?\})"
+    r"(?P<symbol>\\frac\{d(?:\^\{?\d\}?)?[\sA-Za-z\\]+\}\{d\s*(?:\\[a-z]+|[A-Za-z])\s*(?:\^\{?\d\}?)?\})"
     r"|(?P<based>(?<![A-Za-z])(?:\d+|\(\d+\))_(?:\d+|\{\s*(?:\d+|\\text\{\s*[a-z]+\s*\})\s*\})"
     r"|\d[\dA-F]*_\{?1\d\}?)"
     r"|(?P<repeating>\d{0,200}\.\d{0,200}(?:\\(?:overline|bar|dot)\{\d{1,200}\}\d{0,200})+|\d{1,200}\.\d{1,200}\s*\\ldots)"
@@ -72,9 +73,8 @@ def _letters(run: str, spaced: bool, after_value: bool) -> list[Token]:
         return [Token("symbol", "\\pi" if lowered == "pi" else "\\infty", spaced)]
     if run[:-1] in FUNCTIONS:
         return [Token("function", run[:-1], spaced), Token("symbol", run[-1])]
-    if len(run) >= 4 or (after_value and len(run) >= 2 and is_unit(run)):
-        return [Token("word", run, spaced)]
-    if after_value and spaced and run in _SPACED_UNITS:
+    unit = after_value and ((len(run) >= 2 and is_unit(run)) or (spaced and run in _SPACED_UNITS))
+    if len(run) >= 4 or unit:
         return [Token("word", run, spaced)]
     return [Token("symbol", letter, spaced and index == 0) for index, letter in enumerate(run)]
 
@@ -126,31 +126,25 @@ def tokenise(text: str) -> list[Token]:
         spaced, piece, position = start > position, match.group(), end
         match match.lastgroup:
             case "number":
-                grouped = _THOUSANDS.match(text, end) if depth == 0 and len(piece) <= 3 and piece[0] != "0" else None
-                if grouped is not None and piece.isdigit():
+                grouped = _THOUSANDS.match(text, end) if depth == 0 and piece.isdigit() and len(piece) <= 3 else None
+                if grouped is not None and piece[0] != "0":
                     piece, position = (piece + grouped.group()).replace(",", ""), grouped.end()
                 tokens.append(Token("number", piece, spaced))
             case "repeating":
                 tokens.append(Token("number", _repeating(piece), spaced))
-            case "based":
-                tokens.append(Token("based", piece, spaced))
-            case "derivative":
-                tokens.append(Token("symbol", "".join(piece.split()), spaced))
+            case "based" | "symbol" as kind:
+                tokens.append(Token(kind, "".join(piece.split()), spaced))
             case "letters" if piece.lower() not in _JOINTS:
                 after_value = bool(tokens) and (tokens[-1].kind == "number" or tokens[-1].text in (")", "]", "}"))
                 tokens.extend(_letters(piece, spaced, after_value))
-            case "word":
-                tokens.append(_word(piece[6:-1], spaced))
-            case "letters" | "foreign":
-                tokens.append(_word(piece, spaced))
+            case "word" | "letters" | "foreign":
+                tokens.append(_word(piece.removeprefix("\\text{").removesuffix("}"), spaced))
             case "command":
                 tokens.append(_command(piece, spaced))
-            case "environment" | "degree" | "prime" as kind:
-                mark = {"degree": "^\\circ", "prime": "'"}.get(kind, piece)
-                tokens.append(Token("mark", mark, spaced))
-            case _:
+            case kind:
                 depth += (piece in "([") - (piece in ")]")
-                tokens.append(Token("mark", MARKS.get(piece, piece), spaced))
+                mark = _POSTFIXES.get(str(kind)) or MARKS.get(piece, piece)
+                tokens.append(Token("mark", mark, spaced))
         if len(tokens) > _MOST_TOKENS:
             raise BeyondLimitsError(f"more than {_MOST_TOKENS} symbols")
     return tokens

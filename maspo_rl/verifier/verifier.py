@@ -127,6 +127,10 @@ class Verifier:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _count(self, event: str) -> None:
+        with self._lock:
+            self._counts[event] += 1
+
     def _begin(self, question: Question) -> Verdict | _Pending:
         began = time.perf_counter()
         rules = self.config.extraction.get(question.dataset, self.config.extraction["default"])
@@ -134,29 +138,20 @@ class Verifier:
         if self.config.function is not None:
             request = {"output": question.output, "gold": question.gold, "dataset": question.dataset}
             return _Pending(question, extraction, self._pool.submit(request))
-        if extraction.answer is None:
-            result: Result | None = Result(Label.WRONG, extraction.reason)
-            self._count("nothing_extracted")
-        else:
-            result = self._known(extraction.answer, question.gold)
-        if result is not None:
-            return self._verdict(question, extraction, result, time.perf_counter() - began)
-        assert extraction.answer is not None
-        return _Pending(question, extraction, self._submit(extraction.answer, question.gold))
+        result, event = self._known(extraction, question.gold)
+        if result is None:
+            return _Pending(question, extraction, self._submit(str(extraction.answer), question.gold))
+        self._count(event)
+        return self._verdict(question, extraction, result, time.perf_counter() - began)
 
-    def _count(self, event: str) -> None:
-        with self._lock:
-            self._counts[event] += 1
-
-    def _known(self, answer: str, gold: str) -> Result | None:
+    def _known(self, extraction: Extraction, gold: str) -> tuple[Result | None, str]:
+        """The result, where no worker is needed for it, and how it came about."""
+        answer, most = extraction.answer, self.config.max_answer_chars
+        if answer is None:
+            return Result(Label.WRONG, extraction.reason), "nothing_extracted"
         if (cached := self._cache.get((answer, gold))) is not None:
-            self._count("cached")
-            return cached
-        most = self.config.max_answer_chars
-        result = quick_long(answer, gold, most) if max(len(answer), len(gold)) > most else quick(answer, gold)
-        if result is not None:
-            self._count("quick")
-        return result
+            return cached, "cached"
+        return (quick_long(answer, gold, most) if max(len(answer), len(gold)) > most else quick(answer, gold)), "quick"
 
     def _submit(self, answer: str, gold: str) -> Future[Message]:
         key = (answer, gold)
