@@ -16,7 +16,7 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 def same(answer: Node, gold: Node) -> bool | None:  # noqa: PLR0911
     """The question of the room. Raises NoValueError from the evaluation of constants."""
-    answer, gold = _settled(_without_needless_unit(answer)), _settled(_without_needless_unit(gold))
+    answer, gold = _settled(answer), _settled(gold)
     for value, other in ((answer, gold), (gold, answer)):
         if sides := _approximated(value):
             verdicts = [same(side, other) for side in sides]
@@ -108,11 +108,6 @@ def _unwrapped(value: Node, other: Node) -> Node:
     return value.args[0] if value.op == "set" and len(value.args) == 1 and other.op not in STRUCTURES else value
 
 
-def _without_needless_unit(node: Node) -> Node:
-    """`(1, 2) cm` as `(1, 2)`."""
-    return node.args[0] if node.op == "unit" and node.args[0].op in STRUCTURES else node
-
-
 # Equations and inequalities
 
 
@@ -131,7 +126,9 @@ def _approximated(node: Node) -> tuple[Node, Node] | None:
 
 
 def _settled(node: Node) -> Node:
-    """`2 + 3 = 5` is 5 when every link holds; `x < 1, x > 2` is a union of intervals."""
+    """`2 + 3 = 5` is 5 when every link holds; `x < 1, x > 2` a union of intervals; `(1, 2) cm` is `(1, 2)`."""
+    if node.op == "unit" and node.args[0].op in STRUCTURES:
+        return node.args[0]
     if node.op == "relation" and set(node.name.split()) == {"="}:
         first, *rest = node.args
         if not any(side.op in STRUCTURES or symbols(side) for side in node.args) and all(

@@ -58,36 +58,35 @@ _PATTERN = re.compile(
 )
 _THOUSANDS = re.compile(r"(?:,\d{3})+(?![\d,])(?:\.\d+)?")
 _JOINTS = frozenset(("and", "or", "和", "或", "或者", "及", "与"))
+_CONSTANTS = {"pi": "\\pi"} | dict.fromkeys(("infinity", "infty", "oo"), "\\infty")
+_ALSO_WORDS = frozenset(("int", "inf", "min", "partial"))
 _SPACED_UNITS = frozenset("NJWVAKCF")
 _MOST_TOKENS = 20_000
 
 
+def _known(name: str, spaced: bool) -> Token | None:
+    """A name that stands for a sign or command, in letters or in `\\text`."""
+    lowered = name.strip(" ,;").lower()
+    if lowered in _JOINTS:
+        return Token("mark", ",", spaced)
+    if lowered in FUNCTIONS:
+        return Token("function", lowered, spaced)
+    if lowered in UNEVALUATED - _ALSO_WORDS:
+        return Token("command", lowered, spaced)
+    constant = _CONSTANTS.get(lowered)
+    return Token("symbol", constant, spaced) if constant else None
+
+
 def _letters(run: str, spaced: bool, after_value: bool) -> list[Token]:
     """A run of letters: a name we know, a word (four letters or more), or a product of one-letter symbols."""
-    lowered = run.lower()
-    if run in FUNCTIONS:
-        return [Token("function", run, spaced)]
-    if lowered == "mod" or (run in UNEVALUATED and run not in ("int", "inf", "min")):
-        return [Token("command", lowered, spaced)]
-    if lowered in ("pi", "inf", "infinity", "infty", "oo"):
-        return [Token("symbol", "\\pi" if lowered == "pi" else "\\infty", spaced)]
+    if known := _known(run, spaced):
+        return [known]
     if run[:-1] in FUNCTIONS:
         return [Token("function", run[:-1], spaced), Token("symbol", run[-1])]
     unit = after_value and ((len(run) >= 2 and is_unit(run)) or (spaced and run in _SPACED_UNITS))
     if len(run) >= 4 or unit:
         return [Token("word", run, spaced)]
     return [Token("symbol", letter, spaced and index == 0) for index, letter in enumerate(run)]
-
-
-def _word(content: str, spaced: bool) -> Token:
-    lowered = content.strip().lower().strip(",; ")
-    if lowered in _JOINTS:
-        return Token("mark", ",", spaced)
-    if lowered in FUNCTIONS:
-        return Token("function", lowered, spaced)
-    if lowered in UNEVALUATED - {"min", "int", "inf"}:
-        return Token("command", lowered, spaced)
-    return Token("symbol", "\\pi", spaced) if content == "pi" else Token("word", content, spaced)
 
 
 def _command(text: str, spaced: bool) -> Token:
@@ -134,11 +133,12 @@ def tokenise(text: str) -> list[Token]:
                 tokens.append(Token("number", _repeating(piece), spaced))
             case "based" | "symbol" as kind:
                 tokens.append(Token(kind, "".join(piece.split()), spaced))
-            case "letters" if piece.lower() not in _JOINTS:
+            case "letters":
                 after_value = bool(tokens) and (tokens[-1].kind == "number" or tokens[-1].text in (")", "]", "}"))
                 tokens.extend(_letters(piece, spaced, after_value))
-            case "word" | "letters" | "foreign":
-                tokens.append(_word(piece.removeprefix("\\text{").removesuffix("}"), spaced))
+            case "word" | "foreign":
+                content = piece.removeprefix("\\text{").removesuffix("}")
+                tokens.append(_known(content, spaced) or Token("word", content, spaced))
             case "command":
                 tokens.append(_command(piece, spaced))
             case kind:
