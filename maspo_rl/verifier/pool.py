@@ -106,7 +106,10 @@ class Pool:
                     child = self._start_child(index)
                 except WorkerStartError as error:
                     refusal, refused_until = str(error), time.monotonic() + START_PAUSE_S
-            job = self._jobs.get()
+            try:
+                job = self._jobs.get(timeout=START_PAUSE_S if child is None else None)
+            except queue.Empty:
+                continue
             if job is None:
                 break
             if self._closed or child is None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from maspo_rl.verifier.tokens import BeyondLimitsError, NotUnderstoodError, Token, tokenise
-from maspo_rl.verifier.tree import ALL_REALS, EMPTY_SET, INFINITY, MINUS_INFINITY, Node, constant, named, number, walk
+from maspo_rl.verifier.tree import ALL_REALS, EMPTY_SET, Node, constant, named, number, walk
 
 _MOST_DEPTH = 60
 _MOST_ITEMS = 64
@@ -25,6 +25,7 @@ _ACCENTS = frozenset((
     "mathscr", "mathfrak",
 ))  # fmt: skip
 _POSTFIXES = {"!": "factorial", "%": "percent", "^\\circ": "degree", "'": "symbol"}
+_ENCLOSING = {"|": ("abs", "|"), "\\lfloor": ("floor", "\\rfloor"), "\\lceil": ("ceil", "\\rceil")}
 _SIGNS = {"-": "neg", "+-": "pm", "-+": "mp"}
 _MYRIADS = {"万": 10**4, "亿": 10**8}
 _SET_BUILDER = re.compile(r"\\\{ *[a-zA-Z] *(?:\\in *(?:\\mathbb\{[A-Z]\}|[A-Z]) *)?[|:](.*)\\\}")
@@ -161,8 +162,6 @@ class _Reader:
         parts = [self._ratio()]
         while self._take_if("cup"):
             parts.append(self._ratio())
-        if self._take_if("minus"):
-            return _without_point(parts[0], self._ratio())
         return parts[0] if len(parts) == 1 else Node("union", tuple(parts))
 
     def _ratio(self) -> Node:
@@ -329,15 +328,12 @@ class _Reader:
                 return self._command(token.text)
         if token.text in ("(", "[", "{", "\\{", "\\langle"):
             return self._bracketed(token.text)
-        if token.text == "|":
-            self._bars += 1
-            node = Node("abs", (self._sum(),))
-            self._bars -= 1
-            self._expect("|")
-            return node
-        if token.text in ("\\lfloor", "\\lceil"):
-            node = Node("floor" if token.text == "\\lfloor" else "ceil", (self._sum(),))
-            self._expect(token.text.replace("\\l", "\\r"))
+        if token.text in _ENCLOSING:
+            op, closing = _ENCLOSING[token.text]
+            self._bars += token.text == "|"
+            node = Node(op, (self._sum(),))
+            self._bars -= token.text == "|"
+            self._expect(closing)
             return node
         if token.text.startswith("\\begin{"):
             return self._matrix(token.text)
@@ -439,14 +435,6 @@ def _based(text: str) -> str:
     base = base.replace("\\text", "").strip("{} ")
     base = str(_NUMERALS.index(base) + 1) if base in _NUMERALS else base
     return f"{digits.strip('()').lstrip('0') or '0'}_{base}"
-
-
-def _without_point(whole: Node, points: Node) -> Node:
-    """`\\mathbb{R} \\setminus \\{a\\}` as two rays; one point only, since the order of more is not known here."""
-    if whole != ALL_REALS or points.op != "set" or len(points.args) != 1:
-        raise NotUnderstoodError("a difference of sets")
-    rays = (MINUS_INFINITY, points.args[0]), (points.args[0], INFINITY)
-    return Node("union", tuple(Node("interval", ray, "()") for ray in rays))
 
 
 def _collected(items: list[Node]) -> Node:

@@ -37,7 +37,7 @@ FUNCTIONS, UNEVALUATED, SYMBOLS = (frozenset(names.split()) for names in _NAMES.
 MARKS = {
     "\\cdot": "*", "\\times": "*", "**": "^", "\\div": "/", "\\le": "<=", "\\ge": ">=", "=<": "<=", "=>": ">=",
     "\\ne": "!=", "==": "=", "\\approx": "~=", "\\sim": "~=", "\\simeq": "~=", "\\equiv": "=", "\\in": "in",
-    "\\cup": "cup", "\\setminus": "minus", "\\pm": "+-", "\\mp": "-+",
+    "\\cup": "cup", "\\pm": "+-", "\\mp": "-+",
 } | {
     same: same
     for same in (*"+-*/^_=<>!%:|'&,;()[]{}", "<=", ">=", "!=", "\\\\", "\\{", "\\}",
