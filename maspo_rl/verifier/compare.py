@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from maspo_rl.verifier.evaluate import constants, equal, proportional, same_zeros
 from maspo_rl.verifier.tree import INFINITY, MINUS_INFINITY, Node, constant, named, rounds_to, symbols
-from maspo_rl.verifier.units import conversion, is_unit
+from maspo_rl.verifier.units import conversion
 
 STRUCTURES = frozenset((
     "word", "based", "list", "tuple", "set", "row", "matrix", "ratio", "union", "interval", "relation",
 ))  # fmt: skip
+_LETTER_UNITS = frozenset("mglshNJWVAKCF")
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
@@ -251,7 +252,7 @@ def _letter_unit(measured: tuple[Node, str]) -> tuple[Node, str]:
     node, unit = measured
     last = node.args[-1] if node.op == "mul" else node
     letter, power = (last.args[0], last.args[1]) if last.op == "pow" else (last, constant(1))
-    if node.op != "mul" or unit or letter.op != "symbol" or not is_unit(letter.name) or node.args[-2].op != "number":
+    if node.op != "mul" or unit or letter.name not in _LETTER_UNITS or node.args[-2].op != "number":
         return measured
     inner = node.args[0] if len(node.args) == 2 else Node("mul", node.args[:-1])
     return (inner, letter.name if power.value == 1 else f"{letter.name}^{power.value}")

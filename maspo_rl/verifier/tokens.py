@@ -60,7 +60,6 @@ _THOUSANDS = re.compile(r"(?:,\d{3})+(?![\d,])(?:\.\d+)?")
 _JOINTS = frozenset(("and", "or", "和", "或", "或者", "及", "与"))
 _CONSTANTS = {"pi": "\\pi"} | dict.fromkeys(("infinity", "infty", "oo"), "\\infty")
 _ALSO_WORDS = frozenset(("int", "inf", "min", "partial"))
-_SPACED_UNITS = frozenset("NJWVAKCF")
 _MOST_TOKENS = 20_000
 
 
@@ -83,8 +82,7 @@ def _letters(run: str, spaced: bool, after_value: bool) -> list[Token]:
         return [known]
     if run[:-1] in FUNCTIONS:
         return [Token("function", run[:-1], spaced), Token("symbol", run[-1])]
-    unit = after_value and ((len(run) >= 2 and is_unit(run)) or (spaced and run in _SPACED_UNITS))
-    if len(run) >= 4 or unit:
+    if len(run) >= 4 or (after_value and len(run) >= 2 and is_unit(run)):
         return [Token("word", run, spaced)]
     return [Token("symbol", letter, spaced and index == 0) for index, letter in enumerate(run)]
 
