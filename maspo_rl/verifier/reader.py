@@ -20,10 +20,8 @@ RELATIONS = frozenset(("=", "<", ">", "<=", ">=", "!=", "~=", "in"))
 _NUMERALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _EMPTY = frozenset(("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "none"))
 _REALS = frozenset(("all real numbers", "all reals", "all real x", "any real number"))
-_ACCENTS = frozenset((
-    "overline", "bar", "hat", "vec", "tilde", "dot", "ddot", "overrightarrow", "widehat", "mathbb", "mathcal",
-    "mathscr", "mathfrak",
-))  # fmt: skip
+_ACCENT_NAMES = "overline bar hat vec tilde dot ddot overrightarrow widehat mathbb mathcal mathscr mathfrak"
+_ACCENTS = frozenset(_ACCENT_NAMES.split())
 _POSTFIXES = {"!": "factorial", "%": "percent", "^\\circ": "degree", "'": "symbol"}
 _ENCLOSING = {"|": ("abs", "|"), "\\lfloor": ("floor", "\\rfloor"), "\\lceil": ("ceil", "\\rceil")}
 _SIGNS = {"-": "neg", "+-": "pm", "-+": "mp"}

@@ -111,8 +111,8 @@ def spelt(node: Node) -> str:
     """The left side of a definition as a name; empty for an expression to evaluate."""
     if node.op in ("symbol", "word"):
         return "" if node.name in ("e", "\\pi", "\\infty") else node.name
-    names = [spelt(part) for part in node.args]
     joint = {"mul": "", "abs": "", "ratio": ":", "tuple": ","}.get(node.op)
+    names = [spelt(part) for part in node.args] if joint is not None else []
     if joint is None or not all(names):
         return ""
     around = {"abs": "||", "tuple": "()"}.get(node.op, "")

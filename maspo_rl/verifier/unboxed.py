@@ -30,10 +30,8 @@ _INTRODUCTION = re.compile(
 _CONCLUSION = re.compile(r"\s*is (?:the|our) (?:final )?(?:solution|answer)$")
 _QUANTITY = re.compile(r"[-+−$€£\\]{0,3}\d[\d,./ ]*\s*[^\d\s]{0,12}(?: [a-z]{1,12})?")
 _WORDS = re.compile(r"[A-Za-z]{2,}")
-_MATH_WORDS = frozenset((
-    "sin", "cos", "tan", "cot", "sec", "csc", "log", "ln", "exp", "sqrt", "pi", "frac", "cdot", "times", "le", "ge",
-    "leq", "geq", "pm", "infty", "or", "and", "mod",
-))  # fmt: skip
+_MATH_NAMES = "sin cos tan cot sec csc log ln exp sqrt pi frac cdot times le ge leq geq pm infty or and mod"
+_MATH_WORDS = frozenset(_MATH_NAMES.split())
 _LONE_OPTION = re.compile(r"(?P<letter>[A-J])[).:]*")
 _OPTION = re.compile(
     r"(?<!\S)(?:\(|(?i:option|choice|answer|answer:|is|is:|choose|select)\s+\(?)(?P<letter>[A-J])[).:]*(?!\S)"
