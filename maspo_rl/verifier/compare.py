@@ -1,170 +1,56 @@
-"""Whether two structures are the same answer: True, False, or None where only math-verify can tell."""
+"""Whether two answers are the same: True, False, or None where only math-verify can tell."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Iterable, Iterator, Sequence
 
-from maspo_rl.verifier.equality import equal, proportional, same_zeros
-from maspo_rl.verifier.expression import Node, constant, symbols
-from maspo_rl.verifier.number import FLOAT_DIGITS, ROUNDED_DIGITS
-from maspo_rl.verifier.numeric import HIGH, numeric
-from maspo_rl.verifier.rational import NotRationalError, TooLargeError, UndefinedError
+from maspo_rl.verifier.evaluate import constants, equal, proportional, same_zeros
+from maspo_rl.verifier.tree import INFINITY, MINUS_INFINITY, Node, constant, named, rounds_to, symbols
 from maspo_rl.verifier.units import conversion
-from maspo_rl.verifier.values import (
-    INFINITY,
-    MINUS_INFINITY,
-    Atom,
-    Based,
-    Interval,
-    Many,
-    Matrix,
-    Named,
-    Ratio,
-    Relation,
-    Union,
-    Value,
-    Word,
-)
 
+STRUCTURES = frozenset((
+    "word", "based", "list", "tuple", "set", "row", "matrix", "ratio", "union", "interval", "relation",
+))  # fmt: skip
+_LETTER_UNITS = frozenset("mglshNJWVAKCF")
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
-def same(answer: Value, gold: Value) -> bool | None:  # noqa: PLR0911
-    """The question of the room. Raises UndefinedError or TooLargeError from the evaluation of constants."""
+def same(answer: Node, gold: Node) -> bool | None:  # noqa: PLR0911
+    """The question of the room. Raises NoValueError from the evaluation of constants."""
     answer, gold = _settled(answer), _settled(gold)
     for value, other in ((answer, gold), (gold, answer)):
-        sides = _approximated(value) if isinstance(value, Relation) else None
-        if sides is not None:
+        if sides := _approximated(value):
             verdicts = [same(side, other) for side in sides]
             return True if True in verdicts else _all(verdicts)
-    if isinstance(gold, Named) or isinstance(answer, Named):
+    if named(answer) or named(gold):
         return _same_named(answer, gold)
-    if isinstance(gold, Relation) and isinstance(answer, Relation):
+    if answer.op == gold.op == "relation":
         return _same_relations(answer, gold)
-    if isinstance(gold, Interval | Union | Many) and isinstance(answer, Relation):
-        interval = as_interval(answer)
-        return None if interval is None else same(interval, gold)
-    if isinstance(gold, Relation) and isinstance(answer, Interval | Union | Many):
-        interval = as_interval(gold)
-        return None if interval is None else same(answer, interval)
+    if "relation" in (answer.op, gold.op):
+        pair = [as_interval(side) if side.op == "relation" else side for side in (answer, gold)]
+        if pair[0] is None or pair[1] is None:
+            return None if {answer.op, gold.op} & {"interval", "union", "set", "list", "tuple"} else False
+        return _same_collections(pair[0], pair[1])
     answer, gold = _unwrapped(answer, gold), _unwrapped(gold, answer)
-    match answer, gold:
-        case Atom(), Atom():
-            return _same_atoms(answer, gold)
-        case Word(), Word():
-            return _text(answer) == _text(gold)
-        case Based(), Based():
-            return answer == gold
-        case Matrix(), Matrix():
-            if [len(row) for row in answer.rows] != [len(row) for row in gold.rows]:
-                return False
-            return _all([same(a, g) for left, right in zip(answer.rows, gold.rows, strict=True)
-                         for a, g in zip(left, right, strict=True)])  # fmt: skip
-        case Ratio(), Ratio():
-            return _same_ratios(answer, gold)
+    if not {answer.op, gold.op} & STRUCTURES:
+        return _same_expressions(answer, gold)
     return _same_collections(answer, gold)
 
 
-def _unwrapped(value: Value, other: Value) -> Value:
-    """A set of one element where the other side is an expression."""
-    single = isinstance(value, Many) and value.kind == "set" and len(value.items) == 1
-    return value.items[0] if isinstance(value, Many) and single and isinstance(other, Atom) else value
-
-
-def _approximated(relation: Relation) -> tuple[Value, Value] | None:
-    """The exact and the rounded side of `3\\pi \\approx 9.42` when they differ by 1 % at most."""
-    if "~=" not in relation.operators or not set(relation.operators) <= {"=", "~="}:
-        return None
-    index = relation.operators.index("~=")
-    exact = _settled(Relation(relation.operators[:index], relation.sides[: index + 1])) if index else relation.sides[0]
-    rounded = relation.sides[-1]
-    if not isinstance(exact, Atom) or not isinstance(rounded, Atom) or symbols(exact.node) | symbols(rounded.node):
-        return None
-    try:
-        first, second = numeric(exact.node, HIGH, {}), numeric(rounded.node, HIGH, {})
-    except NotRationalError:
-        return None
-    return (exact, rounded) if abs(first - second) <= abs(first) * HIGH.mpf("0.01") else None
-
-
-def _settled(value: Value) -> Value:
-    """`2 + 3 = 5` is 5 when every link holds; `x < 1, x > 2` is a union of intervals."""
-    if isinstance(value, Relation) and set(value.operators) == {"="}:
-        first, *rest = value.sides
-        constants = all(isinstance(side, Atom) and not symbols(side.node) for side in value.sides)
-        if constants and all(same(first, side) for side in rest):
-            return rest[-1]
-    if isinstance(value, Many) and value.kind == "list" and all(isinstance(item, Relation) for item in value.items):
-        intervals = [as_interval(item) for item in value.items if isinstance(item, Relation)]
-        found = tuple(interval for interval in intervals if isinstance(interval, Interval))
-        names = [symbols_of(item) for item in value.items if isinstance(item, Relation)]
-        if len(found) == len(intervals) and all(name == names[0] for name in names):
-            return _between(found) or Union(found)
-    return value
-
-
-def _between(rays: tuple[Interval, ...]) -> Interval | None:
-    """`x > 1 and x < 3`: two rays that overlap are meant to hold together."""
-    low = [ray for ray in rays if ray.high == INFINITY]
-    high = [ray for ray in rays if ray.low == MINUS_INFINITY]
-    if len(rays) != 2 or len(low) != 1 or len(high) != 1:
-        return None
-    left, right = low[0].low, high[0].high
-    if not isinstance(left, Atom) or not isinstance(right, Atom):
-        return None
-    try:
-        ordered = numeric(left.node, HIGH, {}) < numeric(right.node, HIGH, {})
-    except (NotRationalError, TypeError):
-        return None
-    return Interval(left, right, low[0].low_closed, high[0].high_closed) if ordered else None
-
-
-def _same_collections(answer: Value, gold: Value) -> bool | None:  # noqa: PLR0911
-    match answer, gold:
-        case Interval(), Interval():
-            if (answer.low_closed, answer.high_closed) != (gold.low_closed, gold.high_closed):
-                return False
-            return _all([same(answer.low, gold.low), same(answer.high, gold.high)])
-        case Interval(), Many():
-            return _open_pair(answer, gold)
-        case Many(), Interval():
-            return _open_pair(gold, answer)
-        case Union(), Union():
-            return _same_unordered(answer.parts, gold.parts)
-        case Many(), Many():
-            return _same_many(answer, gold)
-        case Word(), Atom() | Atom(), Word():
-            return _text(answer) == _text(gold) if _text(answer) and _text(gold) else False
-    return False
-
-
-def _open_pair(interval: Interval, pair: Many) -> bool | None:
-    """`(a, b)` is written like a pair."""
-    if pair.kind != "tuple" or len(pair.items) != 2 or interval.low_closed or interval.high_closed:
+def _all(verdicts: Iterable[bool | None]) -> bool | None:
+    collected = set(verdicts)
+    if False in collected:
         return False
-    return _all([same(interval.low, pair.items[0]), same(interval.high, pair.items[1])])
+    return None if None in collected else True
 
 
-def _same_many(answer: Many, gold: Many) -> bool | None:
-    if "tuple" in (answer.kind, gold.kind):
-        if "set" in (answer.kind, gold.kind) or len(answer.items) != len(gold.items):
-            return False
-        return _all([same(a, g) for a, g in zip(answer.items, gold.items, strict=True)])
-    if "set" in (answer.kind, gold.kind):
-        return _same_unordered(_distinct(answer.items), _distinct(gold.items))
-    return _same_unordered(answer.items, gold.items)
+def _pairwise(answers: Sequence[Node], golds: Sequence[Node]) -> bool | None:
+    if len(answers) != len(golds):
+        return False
+    return _all(same(answer, gold) for answer, gold in zip(answers, golds, strict=True))
 
 
-def _distinct(items: Sequence[Value]) -> tuple[Value, ...]:
-    kept: list[Value] = []
-    for item in items:
-        if not any(same(item, other) for other in kept):
-            kept.append(item)
-    return tuple(kept)
-
-
-def _same_unordered(answers: Sequence[Value], golds: Sequence[Value]) -> bool | None:
+def _unordered(answers: Sequence[Node], golds: Sequence[Node]) -> bool | None:
     if len(answers) != len(golds):
         return False
     left = list(golds)
@@ -180,198 +66,237 @@ def _same_unordered(answers: Sequence[Value], golds: Sequence[Value]) -> bool | 
     return None if undecided else True
 
 
-def _all(verdicts: Sequence[bool | None]) -> bool | None:
-    if False in verdicts:
+def _distinct(items: Sequence[Node]) -> list[Node]:
+    kept: list[Node] = []
+    for item in items:
+        if not any(same(item, other) for other in kept):
+            kept.append(item)
+    return kept
+
+
+def _same_collections(answer: Node, gold: Node) -> bool | None:  # noqa: PLR0911
+    ops = {answer.op, gold.op}
+    if ops == {"interval", "tuple"}:
+        # An open interval (a, b) is written like a pair.
+        brackets = answer.name or gold.name
+        return _pairwise(answer.args, gold.args) if brackets == "()" else False
+    if ops <= {"list", "tuple"} and "tuple" in ops:
+        return _pairwise(answer.args, gold.args)
+    if ops <= {"list", "set"}:
+        if "set" in ops:
+            return _unordered(_distinct(answer.args), _distinct(gold.args))
+        return _unordered(answer.args, gold.args)
+    if ops <= {"word", "symbol", "mul"}:
+        letters = _letters(answer), _letters(gold)
+        return letters[0] == letters[1] != ""
+    if len(ops) > 1:
         return False
-    return None if None in verdicts else True
+    if answer.op == "union":
+        return _unordered(answer.args, gold.args)
+    return answer.name == gold.name and _pairwise(answer.args, gold.args)
 
 
-def _same_named(answer: Value, gold: Value) -> bool | None:  # noqa: PLR0911
-    """`x = 5` and `5` agree; `y = 5` and `x = 5` do not. A name on one side only is taken off."""
-    if isinstance(answer, Named) and isinstance(gold, Named):
-        if answer.name == gold.name:
-            return same(answer.value, gold.value)
-        if isinstance(answer.value, Atom) and isinstance(gold.value, Atom):
-            return _same_relations(_as_relation(answer), _as_relation(gold))
-        return False
-    if isinstance(answer, Named):
-        if isinstance(gold, Relation):
-            return _same_relations(_as_relation(answer), gold)
-        return same(answer.value, gold)
-    assert isinstance(gold, Named)
-    if isinstance(answer, Relation):
-        return _same_relations(answer, _as_relation(gold))
-    return same(answer, gold.value)
+def _letters(node: Node) -> str:
+    """A word, or the spelling of a product of one-letter symbols, which may have been a word."""
+    if node.op == "word":
+        return " ".join(node.name.casefold().replace("-", " ").replace("'", "").split())
+    parts = node.args if node.op == "mul" else (node,)
+    return "".join(part.name for part in parts).casefold() if all(part.op == "symbol" for part in parts) else ""
 
 
-def _as_relation(named: Named) -> Relation:
-    return Relation(("=",), (named.side or Atom(Node("symbol", name=named.name)), named.value))
+def _unwrapped(value: Node, other: Node) -> Node:
+    """A set of one element where the other side is an expression."""
+    return value.args[0] if value.op == "set" and len(value.args) == 1 and other.op not in STRUCTURES else value
 
 
-def _difference(relation: Relation) -> Node | None:
-    """Left side minus right side of a single relation between expressions."""
-    first, *rest = relation.sides
-    if len(rest) != 1 or not isinstance(first, Atom) or not isinstance(rest[0], Atom):
+# Equations and inequalities
+
+
+def _approximated(node: Node) -> tuple[Node, Node] | None:
+    """The exact and the rounded side of `3\\pi \\approx 9.42` when they differ by 1 % at most."""
+    operators = node.name.split()
+    if node.op != "relation" or operators[-1] != "~=" or set(operators[:-1]) - {"="}:
         return None
-    return Node("add", (first.node, Node("neg", (rest[0].node,))))
+    exact = (
+        node.args[0] if len(operators) == 1 else _settled(Node("relation", node.args[:-1], " ".join(operators[:-1])))
+    )
+    values = constants((exact, node.args[-1]))
+    if values is None or abs(values[0] - values[1]) > abs(values[0]) / 100:
+        return None
+    return exact, node.args[-1]
 
 
-def _same_relations(answer: Relation, gold: Relation) -> bool | None:  # noqa: PLR0911
+def _settled(node: Node) -> Node:
+    """`2 + 3 = 5` is 5 when every link holds; `x < 1, x > 2` a union of intervals; `(1, 2) cm` is `(1, 2)`."""
+    if node.op == "unit" and node.args[0].op in STRUCTURES:
+        return node.args[0]
+    if node.op == "relation" and set(node.name.split()) == {"="}:
+        first, *rest = node.args
+        if not any(side.op in STRUCTURES or symbols(side) for side in node.args) and all(
+            same(first, side) for side in rest
+        ):
+            return rest[-1]
+    if node.op == "list" and len({symbols(item) - {"\\infty"} for item in node.args}) == 1:
+        rays = [as_interval(item) if item.op == "relation" else None for item in node.args]
+        found = tuple(ray for ray in rays if ray is not None and ray.op == "interval")
+        if len(found) == len(rays):
+            return _between(found) or Node("union", found)
+    return node
+
+
+def _between(rays: tuple[Node, ...]) -> Node | None:
+    """`x > 1 and x < 3`: two rays that overlap are meant to hold together."""
+    if len(rays) != 2:
+        return None
+    low, high = rays if rays[0].args[1] == INFINITY else reversed(rays)
+    ends = low.args[0], high.args[1]
+    values = constants(ends) if low.args[1] == INFINITY and high.args[0] == MINUS_INFINITY else None
+    return Node("interval", ends, low.name[0] + high.name[1]) if values and values[0] < values[1] else None
+
+
+def _same_named(answer: Node, gold: Node) -> bool | None:
+    """`x = 5` and `5` agree; `y = 5` and `x = 5` do not. A name on one side only is taken off."""
+    first, second = named(answer), named(gold)
+    if first and second:
+        if first[0] == second[0]:
+            return same(first[1], second[1])
+        return False if {first[1].op, second[1].op} & STRUCTURES else _same_relations(answer, gold)
+    if answer.op == gold.op == "relation":
+        return _same_relations(answer, gold)
+    return same(first[1] if first else answer, second[1] if second else gold)
+
+
+def _same_relations(answer: Node, gold: Node) -> bool | None:
     first, second = as_interval(answer), as_interval(gold)
-    if first is not None and second is not None and symbols_of(answer) == symbols_of(gold):
+    if first is not None and second is not None and symbols(answer) - {"\\infty"} == symbols(gold) - {"\\infty"}:
         return same(first, second)
+    operators, expected = answer.name.split(), gold.name.split()
+    turned = [_FLIPPED.get(operator, operator) for operator in reversed(operators)]
     left, right = _difference(answer), _difference(gold)
     if left is None or right is None:
-        if len(answer.sides) != len(gold.sides):
-            return False
-        straight = answer.operators == gold.operators and _all(
-            [same(a, g) for a, g in zip(answer.sides, gold.sides, strict=True)]
-        )
-        flipped = tuple(_FLIPPED.get(operator, operator) for operator in reversed(answer.operators))
-        turned = flipped == gold.operators and _all(
-            [same(a, g) for a, g in zip(reversed(answer.sides), gold.sides, strict=True)]
-        )
-        return bool(straight or turned)
-    operator, gold_operator = answer.operators[0], gold.operators[0]
-    if operator not in (gold_operator, _FLIPPED.get(gold_operator)):
+        straight = operators == expected and _pairwise(answer.args, gold.args)
+        return bool(straight or (turned == expected and _pairwise(answer.args[::-1], gold.args)))
+    if expected not in (operators, turned):
         return False
-    sign = proportional(left, right)
-    if sign is not None:
-        expected = operator if sign > 0 else _FLIPPED.get(operator, operator)
-        return expected == gold_operator
-    if operator != "=" or gold_operator != "=" or symbols(left) != symbols(right):
+    if sign := proportional(left, right):
+        return (operators if sign > 0 else turned) == expected
+    if operators != ["="] or symbols(left) != symbols(right):
         return False
     return same_zeros(left, right)
 
 
-def symbols_of(relation: Relation) -> frozenset[str]:
-    names: frozenset[str] = frozenset()
-    for side in relation.sides:
-        if isinstance(side, Atom):
-            names |= symbols(side.node)
-    return names - {"\\infty"}
+def _difference(relation: Node) -> Node | None:
+    """Left side minus right side of a single relation between expressions."""
+    if len(relation.args) != 2 or any(side.op in STRUCTURES for side in relation.args):
+        return None
+    return Node("add", (relation.args[0], Node("neg", relation.args[1:])))
 
 
-def as_interval(relation: Relation) -> Interval | Union | None:  # noqa: PLR0911
+def as_interval(relation: Node) -> Node | None:
     """`x < 3`, `0 < x <= 2`, `x != 3` as sets of reals: one symbol alone between constants."""
-    sides, operators = relation.sides, relation.operators
-    alone = [
-        index for index, side in enumerate(sides)
-        if isinstance(side, Atom) and side.node.op == "symbol" and symbols(side.node)
-    ]  # fmt: skip
-    if len(alone) != 1 or any(not isinstance(side, Atom) for side in sides):
+    sides, operators = relation.args, relation.name.split()
+    alone = [side for side in sides if side.op == "symbol" and symbols(side) and side != INFINITY]
+    others = [side for side in sides if side not in alone]
+    if len(alone) != 1 or any(side.op in STRUCTURES or symbols(side) - {"\\infty"} for side in others):
         return None
-    index = alone[0]
-    others = [side for place, side in enumerate(sides) if place != index and isinstance(side, Atom)]
-    if any(symbols(side.node) - {"\\infty"} for side in others):
+    if set(operators) <= {">", ">="} or (sides[1:] == tuple(alone) and operators == ["!="]):
+        sides, operators = sides[::-1], [_FLIPPED.get(operator, operator) for operator in reversed(operators)]
+    place = sides.index(alone[0])
+    low, high = (MINUS_INFINITY, *sides)[place], (*sides, INFINITY)[place + 1]
+    if operators == ["!="]:
+        rays = (MINUS_INFINITY, high), (high, INFINITY)
+        return Node("union", tuple(Node("interval", ray, "()") for ray in rays))
+    if len(sides) > 3 or (len(sides) == 3 and place != 1) or not set(operators) <= {"<", "<="}:
         return None
-    if len(sides) == 2:
-        operator = operators[0] if index == 0 else _FLIPPED.get(operators[0], operators[0])
-        bound = others[0]
-        match operator:
-            case "<" | "<=":
-                return Interval(MINUS_INFINITY, bound, False, operator == "<=")
-            case ">" | ">=":
-                return Interval(bound, INFINITY, operator == ">=", False)
-            case "!=":
-                return Union((Interval(MINUS_INFINITY, bound, False, False), Interval(bound, INFINITY, False, False)))
-        return None
-    if len(sides) != 3 or index != 1:
-        return None
-    if set(operators) <= {"<", "<="}:
-        return Interval(sides[0], sides[2], operators[0] == "<=", operators[1] == "<=")
-    if set(operators) <= {">", ">="}:
-        return Interval(sides[2], sides[0], operators[1] == ">=", operators[0] == ">=")
-    return None
+    opening = "[" if place and operators[0] == "<=" else "("
+    closing = "]" if place + 1 < len(sides) and operators[-1] == "<=" else ")"
+    return Node("interval", (low, high), opening + closing)
 
 
-def _same_ratios(answer: Ratio, gold: Ratio) -> bool | None:
-    return len(answer.parts) == len(gold.parts) and _all(
-        [same(a, g) for a, g in zip(answer.parts, gold.parts, strict=True)]
-    )
+# Expressions, with units and marks
 
 
-def _text(value: Value) -> str:
-    if isinstance(value, Word):
-        return " ".join(value.text.casefold().replace("-", " ").replace("'", "").split())
-    if isinstance(value, Atom):
-        return _letters(value.node)
-    return ""
-
-
-def _letters(node: Node) -> str:
-    """The spelling of a product of one-letter symbols, which may have been a word."""
-    if node.op == "symbol":
-        return node.name.casefold()
-    if node.op == "mul" and all(part.op == "symbol" for part in node.args):
-        return "".join(part.name for part in node.args).casefold()
-    return ""
-
-
-def _same_atoms(answer: Atom, gold: Atom) -> bool | None:
-    factor = conversion(answer.unit, gold.unit)
-    if factor is None:
-        return False
-    node = answer.node if factor == 1 else Node("mul", (answer.node, constant(factor)))
-    readings = [(node, gold.node)]
-    if answer.mark != gold.mark:
-        for mark, scale in (("%", constant(Fraction(1, 100))), ("deg", _DEGREE)):
-            if mark == answer.mark and not gold.mark:
-                readings.append((Node("mul", (node, scale)), gold.node))
-            elif mark == gold.mark and not answer.mark:
-                readings.append((node, Node("mul", (gold.node, scale))))
-    if answer.bare is not None and not symbols(gold.node):
-        readings += _converted(answer.bare, answer.bare_unit, gold.node, gold.unit)
-    if gold.bare is not None and answer.unit:
-        readings += _converted(answer.node, answer.unit, gold.bare, gold.bare_unit)
-    verdicts = [_same_nodes(*reading) for reading in readings]
-    if True in verdicts:
-        return True
+def _same_expressions(answer: Node, gold: Node) -> bool | None:
+    verdicts = []
+    for reading in _readings(answer, gold):
+        verdicts.append(_same_values(*reading))
+        if verdicts[-1]:
+            return True
     return None if None in verdicts else False
 
 
-def _converted(answer: Node, unit: str, gold: Node, gold_unit: str) -> list[tuple[Node, Node]]:
-    factor = conversion(unit, gold_unit)
-    return [] if factor is None else [(Node("mul", (answer, constant(factor))), gold)]
+def _readings(answer: Node, gold: Node) -> Iterator[tuple[Node, Node]]:
+    """The pairs of unit-free expressions that the two may stand for; none where the units contradict each other."""
+    first, second = _measured(answer), _measured(gold)
+    pairs = [(first, second)]
+    if not symbols(second[0]):
+        pairs.append((_letter_unit(first), second))
+    if first[1]:
+        pairs.append((first, _letter_unit(second)))
+    for (value, unit), (gold_value, gold_unit) in dict.fromkeys(pairs):
+        factor = conversion(unit, gold_unit)
+        if factor is None:
+            continue
+        scaled = value if factor == 1 else Node("mul", (value, constant(factor)))
+        yield scaled, gold_value
+        if _marked(value) != _marked(gold_value):
+            yield _unmarked(scaled), _unmarked(gold_value)
 
 
-_DEGREE = Node("div", (Node("symbol", name="\\pi"), constant(180)))
+def _measured(node: Node) -> tuple[Node, str]:
+    return (node.args[0], node.name) if node.op == "unit" else (node, "")
 
 
-def _same_nodes(answer: Node, gold: Node) -> bool | None:
+def _letter_unit(measured: tuple[Node, str]) -> tuple[Node, str]:
+    """`5 m^2` with its letter read as metres and not as a variable."""
+    node, unit = measured
+    last = node.args[-1] if node.op == "mul" else node
+    letter, power = (last.args[0], last.args[1]) if last.op == "pow" else (last, constant(1))
+    if node.op != "mul" or unit or letter.name not in _LETTER_UNITS or node.args[-2].op != "number":
+        return measured
+    inner = node.args[0] if len(node.args) == 2 else Node("mul", node.args[:-1])
+    return (inner, letter.name if power.value == 1 else f"{letter.name}^{power.value}")
+
+
+def _marked(node: Node) -> bool:
+    return node.op in ("percent", "degree") or (
+        node.op in ("neg", "add", "mul", "div") and any(_marked(part) for part in node.args)
+    )
+
+
+def _unmarked(node: Node) -> Node:
+    """`50%` as 50, `90^\\circ` as 90: both readings are in use."""
+    if node.op in ("percent", "degree"):
+        return node.args[0]
+    if node.op in ("neg", "add", "mul", "div"):
+        return Node(node.op, tuple(_unmarked(part) for part in node.args), node.name)
+    return node
+
+
+def _same_values(answer: Node, gold: Node) -> bool | None:
     signs = _infinite(answer), _infinite(gold)
     if signs != (0, 0):
         return signs[0] == signs[1]
     verdict = equal(answer, gold)
-    if verdict is False and not symbols(answer) and not symbols(gold):
+    if verdict is False and not symbols(answer) | symbols(gold):
         return _rounds_to(answer, gold) or _rounds_to(gold, answer)
     return verdict
 
 
 def _infinite(node: Node) -> int:
-    if node.op == "symbol" and node.name == "\\infty":
-        return 1
-    return -_infinite(node.args[0]) if node.op == "neg" else 0
-
-
-def _literal(node: Node) -> Node | None:
-    inner = node.args[0] if node.op == "neg" else node
-    return inner if inner.op == "number" else None
+    if node.op == "neg":
+        return -_infinite(node.args[0])
+    return int(node == INFINITY)
 
 
 def _rounds_to(decimal: Node, other: Node) -> bool:
-    """Whether a decimal of six places and six significant digits or more is `other`, rounded; never another decimal."""
-    literal = _literal(decimal)
-    if literal is None or min(literal.decimals, literal.significant) < ROUNDED_DIGITS or literal.value == 0:
+    values = constants((other,)) if decimal.op in ("neg", "number") else None
+    if values is None:
         return False
-    partner = _literal(other)
-    if partner is not None and (partner.decimals >= literal.decimals or literal.significant < FLOAT_DIGITS):
-        return False
-    try:
-        exact = numeric(other, HIGH, {})
-        given = numeric(decimal, HIGH, {})
-    except (NotRationalError, UndefinedError, TooLargeError):
-        return False
-    places = int(HIGH.floor(HIGH.log10(abs(given)))) + 1 - literal.significant
-    half_unit = HIGH.mpf(10) ** places * HIGH.mpf("0.5000001")
-    return bool(abs(exact - given) <= max(half_unit, abs(exact) * HIGH.mpf(10) ** -14))
+    if decimal.op == "neg":
+        return rounds_to(decimal.args[0], _unsigned(other), -values[0])
+    return rounds_to(decimal, other, values[0])
+
+
+def _unsigned(node: Node) -> Node:
+    return node.args[0] if node.op == "neg" else node

@@ -7,14 +7,25 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from types import UnionType
 from typing import Any, TextIO
 
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.verifier import UNNAMED_DATASET, VerifierConfig
+from maspo_rl.types import Verdict
 from maspo_rl.verifier.verifier import Question, Verifier
 
 _ROWS_AT_ONCE = 2048
+
+
+_FIELDS: dict[str, tuple[type | UnionType, str]] = {
+    "output": (str, "a string"),
+    "gold": (str | int | float | None, "a string or a number"),
+    "dataset": (str, "a string"),
+    "truncated": (bool, "true or false"),
+}
 
 
 def question_of(row: Any, where: str) -> Question:
@@ -22,19 +33,25 @@ def question_of(row: Any, where: str) -> Question:
 
     Raises InputError naming `where`.
     """
-    if not isinstance(row, dict):
-        raise InputError(f"{where}: a row must be a JSON object with output and gold, not {type(row).__name__}")
-    output, gold = row.get("output"), row.get("gold")
-    dataset, truncated = row.get("dataset", UNNAMED_DATASET), row.get("truncated", False)
-    if not isinstance(output, str):
-        raise InputError(f"{where}: output must be a string, not {json.dumps(output)[:40]}")
-    if "gold" not in row or isinstance(gold, list | dict | bool):
-        raise InputError(f"{where}: gold must be a string or a number, not {json.dumps(gold)[:40]}")
-    if not isinstance(dataset, str):
-        raise InputError(f"{where}: dataset must be a string, not {json.dumps(dataset)[:40]}")
-    if not isinstance(truncated, bool):
-        raise InputError(f"{where}: truncated must be true or false, not {json.dumps(truncated)[:40]}")
-    return Question(output, "" if gold is None else str(gold), dataset, truncated)
+    if not isinstance(row, dict) or not {"output", "gold"} <= row.keys():
+        raise InputError(f"{where}: a row must be a JSON object with output and gold, not {json.dumps(row)[:40]}")
+    values: dict[str, Any] = {"dataset": UNNAMED_DATASET, "truncated": False} | row
+    for name, (kind, words) in _FIELDS.items():
+        if not isinstance(values[name], kind) or (name == "gold" and isinstance(values[name], bool)):
+            raise InputError(f"{where}: {name} must be {words}, not {json.dumps(values[name])[:40]}")
+    gold = "" if values["gold"] is None else str(values["gold"])
+    return Question(values["output"], gold, values["dataset"], values["truncated"])
+
+
+def as_row(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as files and HTTP spell it."""
+    return {
+        "verdict": verdict.label.value,
+        "reward": verdict.reward,
+        "extracted": verdict.extracted,
+        "reason": verdict.reason,
+        "seconds": round(verdict.seconds, 6),
+    }
 
 
 def _rows(path: Path) -> Iterator[tuple[dict[str, Any], Question]]:
@@ -72,26 +89,12 @@ def verify_file(path_in: Path, path_out: Path | None, config: VerifierConfig) ->
 
 def _judge_rows(path: Path, stream: TextIO, config: VerifierConfig) -> dict[str, int]:
     counts: Counter[str] = Counter()
+    rows = _rows(path)
     with Verifier(config) as verifier:
-        pending: list[tuple[dict[str, Any], Question]] = []
-        for entry in _rows(path):
-            pending.append(entry)
-            if len(pending) == _ROWS_AT_ONCE:
-                counts += _write(pending, verifier, stream)
-                pending = []
-        counts += _write(pending, verifier, stream)
+        while entries := list(islice(rows, _ROWS_AT_ONCE)):
+            verdicts = verifier.judge_many([question for _, question in entries])
+            counts.update(verdict.label.value for verdict in verdicts)
+            stream.writelines(
+                json.dumps(row | as_row(verdict)) + "\n" for (row, _), verdict in zip(entries, verdicts, strict=True)
+            )
     return dict(counts)
-
-
-def _write(entries: list[tuple[dict[str, Any], Question]], verifier: Verifier, stream: TextIO) -> Counter[str]:
-    verdicts = verifier.judge_many([question for _, question in entries])
-    for (row, _), verdict in zip(entries, verdicts, strict=True):
-        added = {
-            "verdict": verdict.label.value,
-            "reward": verdict.reward,
-            "extracted": verdict.extracted,
-            "reason": verdict.reason,
-            "seconds": round(verdict.seconds, 6),
-        }
-        stream.write(json.dumps(row | added) + "\n")
-    return Counter(verdict.label.value for verdict in verdicts)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from maspo_rl.types import Label
 from maspo_rl.verifier.compare import same
-from maspo_rl.verifier.expression import symbols, walk
+from maspo_rl.verifier.evaluate import HIGH, NoNumberError, NoValueError, evaluate
 from maspo_rl.verifier.normalise import normalise
-from maspo_rl.verifier.number import parse_number, same_number
-from maspo_rl.verifier.rational import NotRationalError, TooLargeError, UndefinedError, exact
-from maspo_rl.verifier.structure import read
+from maspo_rl.verifier.reader import read
 from maspo_rl.verifier.tokens import UNEVALUATED, BeyondLimitsError, NotUnderstoodError, tokenise
-from maspo_rl.verifier.values import Atom, Many, Named, Value, Word
+from maspo_rl.verifier.tree import Node, named, plain_number, rounds_to, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +25,18 @@ class Result:
 
 
 _MOST_GOLD_WORDS = 15
-_OPTION = re.compile(r"(?:option |choice )?\(?([A-J])\)?")
-_OPTION_AND_TEXT = re.compile(r"(?:option |choice )?(?:\(\s*([A-Ja-j])\s*\)|([A-J])\s*[).:])(.*)", re.DOTALL)
+_OPTION = re.compile(r"(?:option |choice )?\(?(?P<letter>[A-J])\)?(?P<text>)")
+_OPTION_AND_TEXT = re.compile(
+    r"(?:option |choice )?(?P<open>\(\s*)?(?P<letter>(?(open)[A-Ja-j]|[A-J]))\s*(?(open)\)|[).:])(?P<text>.*)",
+    re.DOTALL,
+)
+_COLLECTIONS = frozenset(("list", "set", "tuple"))
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 _DECIMAL_POINT = re.compile(r"-?\d*\.\d+")
+_SUBSCRIPT = re.compile(r"_\{[^{}]*\}")
 _PROSE = re.compile(r"[A-Za-z]{2,}")
 _LATEX_NAME = re.compile(r"\\(?:text\b)?[a-zA-Z]*")
-_LETTERS_ONLY = re.compile(r"(?:\\text\{[^{}\\$]*\}|[^\W\d_]|[\s'\-])+")
 
 
 def correct(reason: str) -> Result:
@@ -44,23 +49,24 @@ def wrong(reason: str) -> Result:
 
 def quick(answer: str, gold: str) -> Result | None:
     """A verdict by plain numbers, exact and in linear time; None where it takes more. `judge` begins with it."""
-    gold_number = parse_number(gold)
-    answer_number = parse_number(answer) if gold_number is not None else None
-    if gold_number is None or answer_number is None:
-        gold_number = parse_number(normalise(gold))
-        answer_number = parse_number(normalise(answer)) if gold_number is not None else None
-    if gold_number is None or answer_number is None:
+    second = plain_number(gold) or plain_number(normalise(gold))
+    first = plain_number(answer) or plain_number(normalise(answer)) if second is not None else None
+    if first is None or second is None:
         return None
-    return correct("the same number") if same_number(answer_number, gold_number) else wrong("another number")
+    return correct("the same number") if _same_number(first, second) else wrong("another number")
+
+
+def _same_number(first: Node, second: Node) -> bool:
+    rounded = rounds_to(first, second, second.value) or rounds_to(second, first, first.value)
+    return first.value == second.value or rounded
 
 
 def quick_long(answer: str, gold: str, most: int) -> Result:
-    """The verdict where a text is longer than is read (`most` characters): plain numbers and equal strings only."""
-    if len(gold) > most and parse_number(gold) is None:
+    """The verdict where a text is longer than is read (`most` characters): equal strings only."""
+    if answer.strip() == gold.strip():
+        return correct("written as the gold")
+    if len(gold) > most:
         return Result(Label.UNPARSEABLE, f"the gold has {len(gold)} characters, more than the limit of {most}")
-    first, second = parse_number(answer), parse_number(gold)
-    if first is not None and second is not None and same_number(first, second):
-        return correct("the same number")
     return wrong(f"the answer has {len(answer)} characters, more than the limit of {most}")
 
 
@@ -80,93 +86,66 @@ class Judgement:
 
     def result(self) -> Result:
         trouble = gold_trouble(self.gold)
-        if trouble is not None and not math_verify_reads(self.gold):
+        if trouble is not None and not (trouble.startswith("is not readable") and parse_latex(self.gold)):
             return Result(Label.UNPARSEABLE, f"the gold {trouble}")
         if not self.answer:
             return wrong("an empty answer")
-        return (
-            self._by_identity()
-            or self._by_decimal_comma()
-            or self._by_option()
-            or self._by_words()
-            or self._by_guards()
-            or self._by_structure()
-        )
-
-    def _by_identity(self) -> Result | None:
-        return correct("written as the gold") if _squeezed(self.answer) == _squeezed(self.gold) else None
+        if "".join(self.answer.split()) == "".join(self.gold.split()):
+            return correct("written as the gold")
+        return self._by_decimal_comma() or self._by_option() or self._by_structure()
 
     def _by_decimal_comma(self) -> Result | None:
         """`1000,99` is `1000.99` where the other side has a decimal point."""
         for text, other in ((self.answer, self.gold), (self.gold, self.answer)):
             if _DECIMAL_COMMA.fullmatch(text) and _DECIMAL_POINT.fullmatch(other):
-                first, second = parse_number(text.replace(",", ".")), parse_number(other)
-                if first is not None and second is not None and same_number(first, second):
-                    return correct("the same number with a decimal comma")
+                result = quick(text.replace(",", "."), other)
+                if result is not None and result.label is Label.CORRECT:
+                    return result
         return None
 
     def _by_option(self) -> Result | None:
+        """`B`, `(B)`, `B.`, `(B) 12`, `E: text`, `option C`, where the gold is an option letter."""
         option = _OPTION.fullmatch(self.gold)
-        if option is None:
+        plain = self.answer.replace("\\text{", " ").replace("}", " ").strip()
+        given = _OPTION.fullmatch(plain) or _OPTION_AND_TEXT.fullmatch(plain)
+        if option is None or given is None or _OPTION_AND_TEXT.search(given["text"] or ""):
             return None
-        given = option_letter(self.answer)
-        if given is None:
-            return None
-        return correct("the same option") if given == option.group(1) else wrong("another option")
+        return correct("the same option") if given["letter"].upper() == option["letter"] else wrong("another option")
 
-    def _by_words(self) -> Result | None:
-        """Words are compared as words, letter by letter: `listen` is not `silent`."""
-        if not (_LETTERS_ONLY.fullmatch(self.answer) and _LETTERS_ONLY.fullmatch(self.gold)):
-            return None
-        first, second = _plain_words(self.answer), _plain_words(self.gold)
-        if first == second and len(first) > 1:
-            return correct("the same words")
-        wordy = "\\text{" in self.answer + self.gold or min(len(first), len(second)) > 3
-        if not wordy or _reads_as_empty_set(self.answer, self.gold):
-            return None
-        return wrong("other words")
-
-    def _by_guards(self) -> Result | None:
+    def _by_structure(self) -> Result:
         left_to_do = pending(self.answer) - pending(self.gold)
         if left_to_do:
-            return wrong(f"an unevaluated {sorted(left_to_do)[0]} is not an answer")
-        return None
-
-    def _by_structure(self) -> Result:  # noqa: PLR0911
+            return wrong(f"an unevaluated {min(left_to_do)} is not an answer")
         try:
-            gold = read(self.gold)
-        except NotUnderstoodError:
-            return self._by_math_verify("notation of the gold")
-        try:
-            answer = read(self.answer)
-            if _THOUSANDS.fullmatch(self.answer) and isinstance(gold, Many):
+            answer, gold = read(self.answer), read(self.gold)
+            if _THOUSANDS.fullmatch(self.answer) and gold.op in _COLLECTIONS:
                 answer = read(self.answer.replace(",", ", "))
-            elif _THOUSANDS.fullmatch(self.gold) and isinstance(answer, Many):
+            elif _THOUSANDS.fullmatch(self.gold) and answer.op in _COLLECTIONS:
                 gold = read(self.gold.replace(",", ", "))
             if _is_plain(gold) and (undone := arithmetic_left(answer)):
                 return wrong(f"{undone} is left to do")
             verdict = same(answer, gold)
-        except BeyondLimitsError as trouble:
+            why = "undecided by evaluation"
+        except (BeyondLimitsError, NoValueError) as trouble:
             return wrong(f"not evaluated: {trouble}")
         except NotUnderstoodError as trouble:
-            return self._by_math_verify(str(trouble))
-        except UndefinedError as trouble:
-            return wrong(f"no value: {trouble}")
-        except TooLargeError as trouble:
-            return wrong(f"not evaluated: {trouble}")
+            verdict, why = None, str(trouble)
         except RecursionError:
             return wrong("nested too deeply to be an answer")
         if verdict is None:
-            return self._by_math_verify("undecided by evaluation")
+            return self._by_math_verify(why)
         return correct("equal") if verdict else wrong("not equal to the gold")
 
     def _by_math_verify(self, why: str) -> Result:
-        from maspo_rl.verifier.symbolic import parse_latex, same_by_math_verify  # noqa: PLC0415 - slow to import
+        """The last resort, for matrix algebra, set algebra, unusual notation."""
+        from math_verify import verify  # noqa: PLC0415 - half a second, wanted in workers only
 
         try:
-            if not parse_latex(self.answer):
+            answers, golds = parse_latex(self.answer), parse_latex(self.gold)
+            if not answers or not golds:
                 return wrong(f"not readable as mathematics: {why}")
-            if same_by_math_verify(self.answer, self.gold):
+            # The gold is its first argument: it is not symmetric.
+            if verify([*golds], [*answers], allow_set_relation_comp=True, timeout_seconds=None):
                 return correct(f"equal by math-verify ({why})")
         except RecursionError:
             return wrong("nested too deeply to be an answer")
@@ -174,9 +153,22 @@ class Judgement:
 
 
 @lru_cache(maxsize=512)
+def parse_latex(text: str) -> tuple[Any, ...]:
+    """The sympy readings of one boxed LaTeX text; empty if it has none (math-verify 0.9.0).
+
+    Without its bound on time, which would take the caller's SIGALRM.
+    """
+    from math_verify import LatexExtractionConfig, parse  # noqa: PLC0415 - half a second, wanted in workers only
+
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)
+    found = parse(f"\\boxed{{{text}}}", [LatexExtractionConfig(boxed_match_priority=0)], parsing_timeout=None)
+    return tuple(reading for reading in found if not isinstance(reading, str))
+
+
+@lru_cache(maxsize=512)
 def gold_trouble(gold: str) -> str | None:
     """Why a normalised gold cannot be judged against, as far as that can be told without math-verify."""
-    if not gold or not any(character.isalnum() or character in "\\∞" for character in gold):
+    if not any(character.isalnum() or character in "\\∞" for character in gold):
         return "is empty"
     if len(_PROSE.findall(_LATEX_NAME.sub(" ", gold))) > _MOST_GOLD_WORDS:
         return f"has more than {_MOST_GOLD_WORDS} words: prose, not an answer"
@@ -189,103 +181,50 @@ def gold_trouble(gold: str) -> str | None:
     return None
 
 
-def math_verify_reads(gold: str) -> bool:
-    """Whether math-verify makes mathematics of a gold that our own reader does not; prose stays prose."""
-    if not gold or len(_PROSE.findall(_LATEX_NAME.sub(" ", gold))) > _MOST_GOLD_WORDS:
-        return False
-    from maspo_rl.verifier.symbolic import parse_latex  # noqa: PLC0415 - slow to import
-
-    return bool(parse_latex(gold))
-
-
-def option_letter(answer: str) -> str | None:
-    """`B`, `(B)`, `B.`, `(B) 12`, `E: text`, `option C`; None if the answer does not name one option."""
-    plain = answer.replace("\\text{", " ").replace("}", " ").strip()
-    alone = _OPTION.fullmatch(plain)
-    if alone is not None:
-        return alone.group(1)
-    named = _OPTION_AND_TEXT.fullmatch(plain)
-    if named is None or _OPTION_AND_TEXT.search(named.group(3)):
-        return None
-    return (named.group(1) or named.group(2)).upper()
-
-
 @lru_cache(maxsize=512)
 def pending(text: str) -> frozenset[str]:
     """Operations that a text leaves to be carried out: sums, integrals, limits, common divisors, remainders."""
     try:
-        tokens = tokenise(text)
+        tokens = tokenise(_SUBSCRIPT.sub("", text))
     except NotUnderstoodError:
         return frozenset()
-    found: set[str] = set()
-    depth = 0
-    for index, token in enumerate(tokens):
-        if depth or (token.text == "{" and index and tokens[index - 1].text == "_"):
-            depth += (token.text == "{") - (token.text == "}")
-        elif token.kind == "command" and token.text in UNEVALUATED:
-            found.add(token.text)
-    return frozenset(found)
+    return UNEVALUATED & {token.text for token in tokens if token.kind == "command"}
 
 
-def arithmetic_left(answer: Value) -> str | None:
+def arithmetic_left(answer: Node) -> str | None:
     """What is left to do in an answer such as `17 + 25`, given where the gold is one plain number.
 
     Powers, factorials, roots and quotients are accepted as closed forms; a sum or a product of numerals is the
     question, not its answer.
     """
-    value = answer.value if isinstance(answer, Named) else answer
-    if not isinstance(value, Atom) or symbols(value.node):
+    node = _unsigned(answer)
+    parts = list(walk(node))
+    if node.op not in ("add", "mul") or node.name or any(part.op == "symbol" for part in parts):
         return None
-    node = value.node
-    while node.op == "neg":
+    if node.op == "mul":
+        return "a product" if all(part.op in ("number", "mul", "neg", "div", "add") for part in parts) else None
+    try:
+        return "a sum" if isinstance(evaluate(node, HIGH), Fraction) else None
+    except (NoNumberError, NoValueError):
+        return None
+
+
+def _is_plain(gold: Node) -> bool:
+    node = _unsigned(gold)
+    fraction = node.op == "div" and all(part.op == "number" for part in node.args)
+    return node.op == "number" or node.name == "mixed" or fraction
+
+
+def _unsigned(node: Node) -> Node:
+    """The expression without its name, unit and sign."""
+    definition = named(node)
+    node = definition[1] if definition else node
+    while node.op in ("neg", "unit", "percent", "degree"):
         node = node.args[0]
-    if node.op not in ("add", "mul") or node.name:
-        return None
-    parts = walk(node)
-    if any(part.op == "symbol" for part in parts):
-        return None
-    if node.op == "add":
-        try:
-            exact(node)
-        except (NotRationalError, TooLargeError, UndefinedError):
-            return None
-        return "a sum"
-    return "a product" if all(part.op in ("number", "mul", "neg", "div", "add") for part in parts) else None
-
-
-def _is_plain(gold: Value) -> bool:
-    value = gold.value if isinstance(gold, Named) else gold
-    if not isinstance(value, Atom):
-        return False
-    node = value.node.args[0] if value.node.op == "neg" else value.node
-    return (
-        node.op == "number"
-        or node.name == "mixed"
-        or (node.op == "div" and all(part.op == "number" for part in node.args))
-    )
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
-
-
-def _plain_words(text: str) -> str:
-    return " ".join(text.replace("\\text{", " ").replace("}", " ").replace("-", " ").casefold().split())
-
-
-def _reads_as_empty_set(*texts: str) -> bool:
-    for text in texts:
-        try:
-            if not isinstance(read(text), Word | Atom):
-                return True
-        except NotUnderstoodError:
-            continue
-    return False
+    return node
 
 
 def warm_up() -> None:
     """Import and initialise what the first judgement would otherwise pay for."""
-    from maspo_rl.verifier.symbolic import same_by_math_verify  # noqa: PLC0415 - slow to import
-
     judge("\\frac{1}{2}x", "0.5x")
-    same_by_math_verify("\\frac{1}{2}", "0.5")
+    Judgement("\\frac{1}{2}", "0.5")._by_math_verify("to warm up")

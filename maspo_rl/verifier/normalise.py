@@ -1,6 +1,6 @@
 """One spelling for the many ways to write the same answer: unicode, LaTeX dress, separators, wrappers.
 
-String level only; what the symbols mean is the business of `tokens` and `structure`. Linear in the length of the text.
+String level only; what the symbols mean is the business of `tokens` and `reader`. Linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -9,129 +9,95 @@ import re
 from functools import lru_cache
 
 from maspo_rl.verifier.extract import closing_brace
+from maspo_rl.verifier.tokens import FUNCTIONS, MARKS, SYMBOLS, UNEVALUATED
 
-_SUPER, _SUB = "\ue000", "\ue001"
+_SUPER, _SUB, _WORDS = "\ue000", "\ue001", "\ue002\ue003"
+"""Private characters: raised and lowered digits, and the brackets of a text in words."""
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma sigma tau upsilon "
+    "phi chi psi omega"
+)
+_FRACTIONS = "½1/2 ⅓1/3 ⅔2/3 ¼1/4 ¾3/4 ⅕1/5 ⅖2/5 ⅗3/5 ⅘4/5 ⅙1/6 ⅚5/6 ⅐1/7 ⅛1/8 ⅜3/8 ⅝5/8 ⅞7/8 ⅑1/9 ⅒1/10"
+_UNICODE_COMMANDS = (
+    "×times ✕times ÷div ·cdot ⋅cdot ∙cdot •cdot ≤le ⩽le ≦le ≥ge ⩾ge ≧ge ≠ne ≈approx ∞infty √sqrt ∪cup ∩cap ∈in "
+    "∅emptyset ⌀emptyset ±pm ∓mp ∑sum ∫int ∏prod ⌊lfloor ⌋rfloor ⌈lceil ⌉rceil ∠angle △triangle …ldots ⋯ldots →to "
+    "ΓGamma ΔDelta ΘTheta ΛLambda ΠPi ΣSigma ΦPhi ΨPsi ΩOmega ϕphi µmu"
+)
+_PLAIN = {
+    "-": "−–—‐‑－", "'": "′’‘", '"': "“”", "": "《》€£¥￥₹＄\u200b\ufeff\u2061", " ": "\u00a0\u2009\u202f\u3000",
+    ":": "∶", "/": "⁄∕", ",": "、", ".": "。｡", "[": "【", "]": "】", "%": "％﹪", "^\\circ ": "°º℃", "''": "″",
+    "\\sqrt[3]": "∛", "\\sqrt[4]": "∜", "\\mathbb{R}": "ℝ", "\\mathbb{Z}": "ℤ", "\\mathbb{N}": "ℕ", "\\mathbb{Q}": "ℚ",
+}  # fmt: skip
 
 
 def _unicode_table() -> dict[int, str]:
-    table: dict[str, str] = {
-        "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "－": "-", "×": "\\times ", "✕": "\\times ", "÷": "\\div ",
-        "·": "\\cdot ", "⋅": "\\cdot ", "∙": "\\cdot ", "•": "\\cdot ", "≤": "\\le ", "⩽": "\\le ", "≦": "\\le ",
-        "≥": "\\ge ", "⩾": "\\ge ", "≧": "\\ge ", "≠": "\\ne ", "≈": "\\approx ", "∞": "\\infty ", "√": "\\sqrt ",
-        "∛": "\\sqrt[3]", "∜": "\\sqrt[4]", "°": "^\\circ ", "º": "^\\circ ", "℃": "^\\circ ", "′": "'", "’": "'",
-        "‘": "'", "“": '"', "”": '"', "″": "''", "∪": "\\cup ", "∩": "\\cap ", "∈": "\\in ", "∅": "\\emptyset ",
-        "⌀": "\\emptyset ", "ℝ": "\\mathbb{R}", "ℤ": "\\mathbb{Z}", "ℕ": "\\mathbb{N}", "ℚ": "\\mathbb{Q}",
-        "±": "\\pm ", "∓": "\\mp ", "∑": "\\sum ", "∫": "\\int ", "∏": "\\prod ", "⌊": "\\lfloor ", "⌋": "\\rfloor ",
-        "⌈": "\\lceil ", "⌉": "\\rceil ", "∶": ":", "⁄": "/", "∕": "/", "∠": "\\angle ", "△": "\\triangle ",
-        "、": ",", "。": ".", "｡": ".", "《": "", "》": "", "【": "[", "】": "]", "％": "%", "﹪": "%", "‰": "‰",
-        "€": "", "£": "", "¥": "", "￥": "", "₹": "", "＄": "", "…": "\\ldots ", "⋯": "\\ldots ", "→": "\\to ",
-        "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u3000": " ", "\u200b": "", "\ufeff": "", "\u2061": "",
-        "½": "\\frac{1}{2}", "⅓": "\\frac{1}{3}", "⅔": "\\frac{2}{3}", "¼": "\\frac{1}{4}", "¾": "\\frac{3}{4}",
-        "⅕": "\\frac{1}{5}", "⅖": "\\frac{2}{5}", "⅗": "\\frac{3}{5}", "⅘": "\\frac{4}{5}", "⅙": "\\frac{1}{6}",
-        "⅚": "\\frac{5}{6}", "⅐": "\\frac{1}{7}", "⅛": "\\frac{1}{8}", "⅜": "\\frac{3}{8}", "⅝": "\\frac{5}{8}",
-        "⅞": "\\frac{7}{8}", "⅑": "\\frac{1}{9}", "⅒": "\\frac{1}{10}",
-    }  # fmt: skip
-    greek = [
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-        "epsilon",
-        "zeta",
-        "eta",
-        "theta",
-        "iota",
-        "kappa",
-        "lambda",
-        "mu",
-        "nu",
-        "xi",
-        "omicron",
-        "pi",
-        "rho",
-    ]
-    greek += ["sigma", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"]
-    table |= {chr(0x3B1 + index): f"\\{name} " for index, name in enumerate(greek)}
-    table |= {"Γ": "\\Gamma ", "Δ": "\\Delta ", "Θ": "\\Theta ", "Λ": "\\Lambda ", "Π": "\\Pi ", "Σ": "\\Sigma "}
-    table |= {"Φ": "\\Phi ", "Ψ": "\\Psi ", "Ω": "\\Omega ", "ϕ": "\\phi ", "µ": "\\mu "}
-    supers = zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣ", "0123456789+-=()nix", strict=True)
-    table |= {raised: f"{_SUPER}{{{plain}}}" for raised, plain in supers}
-    subs = zip("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙₓ", "0123456789+-=()nx", strict=True)
-    table |= {lowered: f"{_SUB}{{{plain}}}" for lowered, plain in subs}
-    wide = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
-    return {ord(key): value for key, value in (wide | table).items()}
+    table = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+    table |= {chr(0x3B1 + index): f"\\{name} " for index, name in enumerate(_GREEK.split())}
+    table |= {entry[0]: f"\\{entry[1:]} " for entry in _UNICODE_COMMANDS.split()}
+    table |= {entry[0]: "\\frac{{{}}}{{{}}}".format(*entry[1:].split("/")) for entry in _FRACTIONS.split()}
+    table |= {character: plain for plain, characters in _PLAIN.items() for character in characters}
+    for mark, raised, plain in (
+        (_SUPER, "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣ", "0123456789+-=()nix"),
+        (_SUB, "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙₓ", "0123456789+-=()nx"),
+    ):
+        table |= {character: f"{mark}{{{same}}}" for character, same in zip(raised, plain, strict=True)}
+    return {ord(key): value for key, value in table.items()}
 
 
 _UNICODE = _unicode_table()
-
-_COMMANDS = {
-    "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\dbinom": "\\binom", "\\tbinom": "\\binom",
-    "\\displaystyle": " ", "\\textstyle": " ", "\\limits": "", "\\left": "", "\\right": "", "\\middle": "",
-    "\\big": "", "\\Big": "", "\\bigg": "", "\\Bigg": "", "\\bigl": "", "\\bigr": "", "\\Bigl": "", "\\Bigr": "",
-    "\\biggl": "", "\\biggr": "", "\\Biggl": "", "\\Biggr": "", "\\lbrace": "\\{", "\\rbrace": "\\}",
-    "\\leq": "\\le ", "\\leqslant": "\\le ", "\\leqq": "\\le ", "\\geq": "\\ge ", "\\geqslant": "\\ge ",
-    "\\geqq": "\\ge ", "\\neq": "\\ne ", "\\lt": "<", "\\gt": ">", "\\quad": " ", "\\qquad": " ", "\\,": " ",
-    "\\;": " ", "\\:": " ", "\\>": " ", "\\!": "", "\\ ": " ", "\\\n": " ", "\\$": "", "\\%": "%", "\\#": "#",
-    "\\&": " \\text{and} ", "\\_": "_", "\\(": " ", "\\)": " ", "\\[": " ", "\\]": " ", "\\textbf": "\\text",
-    "\\textrm": "\\text", "\\textit": "\\text", "\\textnormal": "\\text", "\\texttt": "\\text", "\\textsf": "\\text",
-    "\\mathrm": "\\text", "\\mathbf": "\\text", "\\mathit": "\\text", "\\mathsf": "\\text", "\\mathtt": "\\text",
-    "\\mbox": "\\text", "\\hbox": "\\text", "\\operatorname": "\\text", "\\boldsymbol": "\\text", "\\bm": "\\text",
-    "\\mathnormal": "\\text", "\\emph": "\\text", "\\underline": "\\text", "\\rm": " ", "\\bf": " ",
-    "\\ast": "*", "\\cdotp": "\\cdot ", "\\lvert": "|", "\\rvert": "|", "\\vert": "|", "\\mid": "|",
-    "\\varnothing": "\\emptyset ", "\\dots": "\\ldots ", "\\cdots": "\\ldots ", "\\degree": "^\\circ ",
-    "\\percent": "%", "\\land": " \\text{and} ", "\\wedge": " \\text{and} ", "\\lor": " \\text{or} ",
-    "\\vee": " \\text{or} ", "\\arcsin": "\\asin ", "\\arccos": "\\acos ", "\\arctan": "\\atan ",
-    "\\colon": ":", "\\imath": "i", "\\hfill": " ", "\\newline": " ", "\\nonumber": "", "\\euro": "", "\\pounds": "",
-    "\\lbrack": "[", "\\rbrack": "]", "\\lparen": "(", "\\rparen": ")", "\\varphi": "\\phi ",
-    "\\boxed": "",
-    "\\fbox": "",
-    "\\infinity": "\\infty ", "\\varepsilon": "\\epsilon ", "\\vartheta": "\\theta ",
+_SYNONYMS = {
+    "": "limits left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr ! $ nonumber euro "
+    "pounds boxed fbox",
+    " ": "displaystyle textstyle quad qquad , ; : > ( ) [ ] rm bf hfill newline",
+    "\\text": "textbf textrm textit textnormal texttt textsf mathrm mathbf mathit mathsf mathtt mbox hbox operatorname "
+    "boldsymbol bm mathnormal emph underline",
+    "\\frac": "dfrac tfrac cfrac",
+    "\\binom": "dbinom tbinom",
+    "\\le ": "leq leqslant leqq",
+    "\\ge ": "geq geqslant geqq",
+    "\\ldots ": "dots cdots",
+    " \\text{and} ": "& land wedge",
+    " \\text{or} ": "lor vee",
+    "|": "lvert rvert vert mid",
+}
+_SINGLE = {
+    "lbrace": "\\{", "rbrace": "\\}", "neq": "\\ne ", "lt": "<", "gt": ">", "%": "%", "percent": "%", "#": "#",
+    "_": "_", " ": " ", "\n": " ", "ast": "*", "cdotp": "\\cdot ", "varnothing": "\\emptyset ", "degree": "^\\circ ",
+    "colon": ":", "arcsin": "\\asin ", "arccos": "\\acos ", "arctan": "\\atan ", "imath": "i",
+    "lbrack": "[", "rbrack": "]", "lparen": "(", "rparen": ")", "varphi": "\\phi ",
+    "infinity": "\\infty ", "varepsilon": "\\epsilon ",
+    "vartheta": "\\theta ",
 }  # fmt: skip
+_COMMANDS = {f"\\{name}": same for same, names in _SYNONYMS.items() for name in names.split()} | {
+    f"\\{name}": same for name, same in _SINGLE.items()
+}
+_STRUCTURAL = "frac binom text begin end overline bar dot ddot hat vec mathbb to cap approx"
+_KNOWN = MARKS.keys() | {f"\\{name}" for name in FUNCTIONS | UNEVALUATED | SYMBOLS | set(_STRUCTURAL.split())}
+_RUN_ON_NAMES = (
+    "pi theta alpha beta omega sin cos tan cot sec csc log ln le leq ge geq ne neq cdot times pm triangle angle "
+    "infty sqrt"
+)
+_RUN_ON = frozenset(f"\\{name}" for name in _RUN_ON_NAMES.split())
+"""Commands that a text stripped of its spaces runs into the letters after them, `\\sinx`."""
+
 _COMMAND = re.compile(r"\\(?:[a-zA-Z]+|.)", re.DOTALL)
 _DOUBLE_ESCAPE = re.compile(r"\\\\(?=(?:d?frac|sqrt|text|pi|infty|cdot|times|left|right|le|ge|pm|cup|circ|begin)\b)")
-_STANDALONE = frozenset(
-    f"\\{name}"
-    for name in (
-        *("frac", "sqrt", "binom", "text", "begin", "end", "overline", "bar", "dot", "ddot", "hat", "vec", "mathbb"),
-        *("cdot", "times", "div", "pm", "mp", "le", "ge", "ne", "in", "cup", "cap", "to", "circ", "prime", "approx"),
-        *("sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "sinh", "cosh", "tanh", "log", "ln", "exp"),
-        *("pi", "theta", "alpha", "beta", "gamma", "delta", "lambda", "mu", "omega", "sigma", "rho", "tau", "phi"),
-        *("psi", "eta", "zeta", "infty", "triangle", "angle", "emptyset", "lfloor", "rfloor", "lceil", "rceil"),
-        *("sum", "int", "prod", "lim", "gcd", "lcm", "mod", "bmod", "pmod", "max", "min", "ldots"),
-    )
-)
-_RUN_ON = frozenset(
-    f"\\{name}"
-    for name in (
-        *("pi", "theta", "alpha", "beta", "omega", "sin", "cos", "tan", "cot", "sec", "csc", "log", "ln", "le", "leq"),
-        *("ge", "geq", "ne", "neq", "cdot", "times", "pm", "triangle", "angle", "infty", "sqrt"),
-    )
-)
-"""Commands that a text stripped of its spaces runs into the letters after them, `\\sinx`."""
 _LOST_ROW_END = re.compile(r"(?<!\\)\\(?=[-\d])")
-_ELLIPSIS = re.compile(r"\.{3,}")
 _LETTER_TIMES = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)")
 _LETTER_DEGREE = re.compile(r"(?<=\d)\s*\^\s*(?:o(?![a-zA-Z])|\{\s*o\s*\})")
 _BRACKETED_PERIOD = re.compile(r"(?<![\w.])(\d*\.\d*)\((\d+)\)(?!\d)")
 _BRACED_JOINT = re.compile(r"(?<!text)\{(or|and)\}")
 _THIN_GROUP = re.compile(r"(?<=\d)(?:\\[,;: ]|~|\{,\}|\{\\,\})(?=\d{3}(?!\d))")
-_SPACED_COMMA = re.compile(r",\\!\s*")
-_DOT_AFTER_SIZE = re.compile(r"\\(?:left|right)\s*\.")
 _SPACED_NUMBER = re.compile(r"[+-]?\d{1,3}(?: \d{3})+(?:\.\d+)?(?=$| \d+/\d+$)")
-_PREFIXES = (
-    "the final answer is",
-    "the answer is",
-    "final answer:",
-    "answer:",
-    "answer is",
-    "答案是",
-    "答案为",
-    "答案:",
+_PREFIX = re.compile(
+    r"(?:\\text\{)?(?:the final answer is|the answer is|final answer:|answer:|answer is|答案是|答案为|答案:)\}?(?=.)",
+    re.IGNORECASE | re.DOTALL,
 )
-_EDGE = ' \t\n.,;:`"*_~'
+_EDGE = ' \t\n,;:`"*_~'
+_TEXT = re.compile(r"\\text *\{((?:[^{}]++|\{[^{}]*+\})*+)\}")
+_MOST_NESTED_TEXTS = 8
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sympy|cmath)\.(?=[a-z])")
 _MOST_REMEMBERED_CHARS = 256
-_DIGIT = re.compile(r"\d")
 _WORDLESS = re.compile(r"[\s\d.,:;%()\[\]+\-*/^=<>|!]*[A-Za-z]?[\s\d.,:;%()\[\]+\-*/^=<>|!]*")
 
 
@@ -140,42 +106,31 @@ def _command(match: re.Match[str]) -> str:
     name = match.group()
     if name in _COMMANDS:
         return _COMMANDS[name]
-    if name not in _STANDALONE:
+    if name not in _KNOWN:
         for length in range(min(len(name) - 1, 9), 2, -1):
             if name[:length] in _RUN_ON and len(name) - length <= 4:
                 return f"{_COMMANDS.get(name[:length], name[:length])} {name[length:]}"
     return name
 
 
+def _text(match: re.Match[str]) -> str:
+    content = match[1].replace("~", " ")
+    if set(content) & set("\\{" + _WORDS) or any(map(str.isdigit, content)) or _WORDLESS.fullmatch(content):
+        return f" {content} "
+    return f" {_WORDS[0]}{content.strip()}{_WORDS[1]} "
+
+
 def _unwrap_text(text: str) -> str:
-    """`\\text{...}` stays around words and goes around a number, a letter or an option."""
-    pieces: list[str] = []
-    position = 0
-    while True:
-        start = text.find("\\text", position)
-        if start < 0:
+    """`\\text{...}` stays around words and goes around a number, a letter, an option or more than text."""
+    found = 1
+    for _ in range(_MOST_NESTED_TEXTS):
+        if not found:
             break
-        brace = start + len("\\text")
-        while brace < len(text) and text[brace] == " ":
-            brace += 1
-        end = closing_brace(text, brace) if brace < len(text) and text[brace] == "{" else -1
-        pieces.append(text[position:start])
-        if end < 0:
-            position = start + len("\\text")
-            continue
-        content = text[brace + 1 : end].replace("~", " ")
-        if "\\text" in content:
-            content = _unwrap_text(content)
-        if "\\" in content or "{" in content or _WORDLESS.fullmatch(content) or _DIGIT.search(content):
-            pieces.append(f" {content} ")
-        else:
-            pieces.append(f" \\text{{{content.strip()}}} ")
-        position = end + 1
-    pieces.append(text[position:])
-    return "".join(pieces)
+        text, found = _TEXT.subn(_text, text)
+    return text.replace(_WORDS[0], "\\text{").replace(_WORDS[1], "}")
 
 
-def _brace_arguments(text: str, command: str, arguments: int) -> str:
+def _brace_arguments(text: str, command: str) -> str:
     """TeX's short forms spelt out: `\\frac12` and `\\frac{1}2` become `\\frac{1}{2}`."""
     pieces = text.split(command)
     for index in range(1, len(pieces)):
@@ -183,7 +138,7 @@ def _brace_arguments(text: str, command: str, arguments: int) -> str:
         if rest[:1].isalpha():
             continue
         taken = ""
-        for _ in range(arguments):
+        for _ in range(2):
             rest = rest.lstrip()
             if rest.startswith("{"):
                 end = closing_brace(rest, 0)
@@ -200,53 +155,51 @@ def _brace_arguments(text: str, command: str, arguments: int) -> str:
     return command.join(pieces)
 
 
+def _latex(text: str) -> str:
+    if "\\\\" in text and "\\begin" not in text:
+        text = _DOUBLE_ESCAPE.sub(r"\\", text)
+    text = re.sub(r"\\(?:left|right)\s*\.", "", _THIN_GROUP.sub("", re.sub(r",\\!\s*", ",", text)))
+    if "\\begin" in text:
+        text = _LOST_ROW_END.sub(r"\\\\", text)
+    text = _COMMAND.sub(_command, text)
+    text = _BRACED_JOINT.sub(r" \1 ", text.replace("{,}", ",").replace("{}", ""))
+    return _brace_arguments(_brace_arguments(_unwrap_text(text), "\\frac"), "\\binom")
+
+
+def _undressed(text: str) -> str:
+    """Without the punctuation, braces and introductions around the answer."""
+    before = None
+    while before != text:
+        before = text
+        text = text.strip(_EDGE).rstrip(".").removesuffix("\\\\")
+        if text.startswith(".") and not text[1:2].isdigit():
+            text = text[1:]
+        if text.startswith("{") and "," not in text and closing_brace(text, 0) == len(text) - 1:
+            text = text[1:-1]
+        text = _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
+    return text
+
+
 def normalise(text: str) -> str:
     """The canonical spelling of an answer or a gold. Idempotent."""
     return _remembered(text) if len(text) <= _MOST_REMEMBERED_CHARS else _normalise(text)
 
 
-def _normalise(text: str) -> str:  # noqa: PLR0912
+def _normalise(text: str) -> str:
     if not text.isascii():
         text = text.translate(_UNICODE)
         for mark, operator in ((_SUPER, "^"), (_SUB, "_")):
             text = text.replace("}" + mark + "{", "").replace(mark, operator)
     if "\\" in text or "{" in text:
-        if "\\\\" in text and "\\begin" not in text:
-            text = _DOUBLE_ESCAPE.sub(r"\\", text)
-        text = _SPACED_COMMA.sub(",", text)
-        text = _THIN_GROUP.sub("", text)
-        text = _DOT_AFTER_SIZE.sub("", text)
-        if "\\begin" in text:
-            text = _LOST_ROW_END.sub(r"\\\\", text)
-        text = _COMMAND.sub(_command, text)
-        text = _BRACED_JOINT.sub(r" \1 ", text.replace("{,}", ",").replace("{}", ""))
-        if "\\text" in text:
-            text = _unwrap_text(text)
-        if "\\frac" in text:
-            text = _brace_arguments(text, "\\frac", 2)
-        if "\\binom" in text:
-            text = _brace_arguments(text, "\\binom", 2)
+        text = _latex(text)
     if "." in text:
-        text = _BRACKETED_PERIOD.sub(r"\1\\overline{\2}", _ELLIPSIS.sub(r"\\ldots ", _MODULE.sub("", text)))
+        text = _MODULE.sub("", re.sub(r"\.{3,}", r"\\ldots ", text))
+        text = _BRACKETED_PERIOD.sub(r"\1\\overline{\2}", text)
     if "^" in text:
         text = _LETTER_DEGREE.sub(r"^\\circ ", _LETTER_TIMES.sub(r"\\times ", text))
-    text = " ".join(text.replace("$", " ").replace("~", " ").split())
-    before = None
-    while before != text:
-        before = text
-        text = text.strip(_EDGE).removesuffix("\\\\")
-        if text.startswith("{") and "," not in text and closing_brace(text, 0) == len(text) - 1:
-            text = text[1:-1]
-        lowered = text[:24].lower()
-        for prefix in _PREFIXES:
-            for wrapped in (prefix, f"\\text{{{prefix}}}"):
-                if lowered.startswith(wrapped) and len(text) > len(wrapped):
-                    text = text[len(wrapped) :]
-                    break
+    text = _undressed(" ".join(text.replace("$", " ").replace("~", " ").split()))
     spaced = _SPACED_NUMBER.match(text)
-    if spaced is None:
-        return text
-    return spaced.group().replace(" ", "") + text[spaced.end() :]
+    return text if spaced is None else spaced.group().replace(" ", "") + text[spaced.end() :]
 
 
 _remembered = lru_cache(maxsize=8192)(_normalise)

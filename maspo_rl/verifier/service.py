@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,15 +12,22 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from maspo_rl.config.verifier import UNNAMED_DATASET, VerifierConfig
 from maspo_rl.types import Label
+from maspo_rl.verifier.files import as_row
 from maspo_rl.verifier.verifier import Question, Verifier
 
 BODY_DEADLINE_S = 30.0
 MOST_ITEMS = 1024
+_REFUSALS = {
+    400: "The body could not be read",
+    408: "The body did not arrive in time",
+    413: "The body is too large",
+    429: "Too many judgements are pending",
+}
 
 
 class Item(BaseModel):
@@ -67,46 +74,35 @@ class AsciiJSONResponse(Response):
         return json.dumps(content).encode("ascii")
 
 
-class BodyLimit:
-    """ASGI middleware: reads the body within a deadline and a size, and answers 408 or 413 by itself."""
+class _LimitedRequest(Request):
+    """A request whose body must arrive within a deadline and a size."""
 
-    def __init__(self, app: ASGIApp, most_bytes: int) -> None:
-        self._app = app
-        self._most_bytes = most_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        refusal = await self._buffered(scope, receive)
-        if isinstance(refusal, Response):
-            await refusal(scope, receive, send)
-            return
-        messages: list[Message] = [{"type": "http.request", "body": refusal, "more_body": False}]
-
-        async def replay() -> Message:
-            return messages.pop() if messages else await receive()
-
-        await self._app(scope, replay, send)
-
-    async def _buffered(self, scope: Scope, receive: Receive) -> bytes | Response:
-        too_large = AsciiJSONResponse({"detail": f"the body is over {self._most_bytes} bytes; send fewer items"}, 413)
-        too_large.headers["connection"] = "close"
-        for name, value in scope["headers"]:
-            if name == b"content-length" and value.isdigit() and int(value) > self._most_bytes:
-                return too_large
+    async def body(self) -> bytes:
+        if hasattr(self, "_body"):
+            return self._body
+        most_bytes = self.app.state.most_bytes
         body = bytearray()
         try:
             async with asyncio.timeout(BODY_DEADLINE_S):
-                while True:
-                    message = await receive()
-                    body += message.get("body", b"")
-                    if len(body) > self._most_bytes:
-                        return too_large
-                    if not message.get("more_body", False):
-                        return bytes(body)
-        except TimeoutError:
-            return AsciiJSONResponse({"detail": f"the body did not arrive within {BODY_DEADLINE_S:.0f} s"}, 408)
+                async for chunk in self.stream():
+                    body += chunk
+                    if len(body) > most_bytes:
+                        detail = f"the body is over {most_bytes} bytes; send fewer items"
+                        raise HTTPException(413, detail, {"connection": "close"})
+        except TimeoutError as error:
+            raise HTTPException(408, f"the body did not arrive within {BODY_DEADLINE_S:.0f} s") from error
+        self._body = bytes(body)
+        return self._body
+
+
+class _LimitedRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def limited(request: Request) -> Response:
+            return await handler(_LimitedRequest(request.scope, request.receive))
+
+        return limited
 
 
 def create_app(config: VerifierConfig) -> FastAPI:
@@ -126,7 +122,8 @@ def create_app(config: VerifierConfig) -> FastAPI:
         lifespan=lifespan,
         default_response_class=AsciiJSONResponse,
     )
-    app.add_middleware(BodyLimit, most_bytes=config.max_body_bytes)
+    app.state.most_bytes = config.max_body_bytes
+    app.router.route_class = _LimitedRoute
 
     @app.exception_handler(RequestValidationError)
     async def refuse(_: Request, error: RequestValidationError) -> Response:
@@ -140,18 +137,7 @@ def create_app(config: VerifierConfig) -> FastAPI:
             raise HTTPException(429, "too many judgements are pending; try again later", {"retry-after": "1"})
         questions = [Question(item.output, str(item.gold), item.dataset, item.truncated) for item in request.items]
         verdicts = await asyncio.gather(*(verifier.judge(question) for question in questions))
-        return VerifyResponse(
-            verdicts=[
-                ItemVerdict(
-                    verdict=verdict.label,
-                    reward=verdict.reward,
-                    extracted=verdict.extracted,
-                    reason=verdict.reason,
-                    seconds=verdict.seconds,
-                )
-                for verdict in verdicts
-            ]
-        )
+        return VerifyResponse(verdicts=[ItemVerdict(**as_row(verdict)) for verdict in verdicts])
 
     @app.get("/health")
     async def health() -> Health:
@@ -167,14 +153,6 @@ def create_app(config: VerifierConfig) -> FastAPI:
         return "\n".join(lines) + "\n"
 
     return app
-
-
-_REFUSALS: dict[int | str, str] = {
-    400: "The body could not be read",
-    408: "The body did not arrive in time",
-    413: "The body is too large",
-    429: "Too many judgements are pending",
-}
 
 
 def serve(config: VerifierConfig) -> None:

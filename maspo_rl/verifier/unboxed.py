@@ -30,12 +30,12 @@ _INTRODUCTION = re.compile(
 _CONCLUSION = re.compile(r"\s*is (?:the|our) (?:final )?(?:solution|answer)$")
 _QUANTITY = re.compile(r"[-+−$€£\\]{0,3}\d[\d,./ ]*\s*[^\d\s]{0,12}(?: [a-z]{1,12})?")
 _WORDS = re.compile(r"[A-Za-z]{2,}")
-_MATH_WORDS = frozenset((
-    "sin", "cos", "tan", "cot", "sec", "csc", "log", "ln", "exp", "sqrt", "pi", "frac", "cdot", "times", "le", "ge",
-    "leq", "geq", "pm", "infty", "or", "and", "mod",
-))  # fmt: skip
-_OPTION = re.compile(r"\(?([A-J])[).:]*")
-_OPTION_INTRODUCTIONS = frozenset(("option", "choice", "answer", "answer:", "is", "is:", "choose", "select"))
+_MATH_NAMES = "sin cos tan cot sec csc log ln exp sqrt pi frac cdot times le ge leq geq pm infty or and mod"
+_MATH_WORDS = frozenset(_MATH_NAMES.split())
+_LONE_OPTION = re.compile(r"(?P<letter>[A-J])[).:]*")
+_OPTION = re.compile(
+    r"(?<!\S)(?:\(|(?i:option|choice|answer|answer:|is|is:|choose|select)\s+\(?)(?P<letter>[A-J])[).:]*(?!\S)"
+)
 
 
 def _tail(text: str) -> str:
@@ -86,17 +86,9 @@ def gsm8k_hash(text: str) -> str | None:
 
 def multiple_choice(text: str) -> str | None:
     """The option letter that ends the last line, in brackets or introduced by a word such as `option`."""
-    lines = _tail(text).split("\n")
-    words = next((line.split() for line in reversed(lines) if line.strip()), [])
-    for index in range(len(words) - 1, -1, -1):
-        match = _OPTION.fullmatch(words[index])
-        if match is None:
-            continue
-        bracketed = words[index].startswith("(")
-        introduced = index > 0 and words[index - 1].lower() in _OPTION_INTRODUCTIONS
-        if bracketed or introduced or len(words) == 1:
-            return match.group(1)
-    return None
+    line = _tail(text).strip().rpartition("\n")[2].strip()
+    found = _LONE_OPTION.fullmatch(line) or next(reversed(list(_OPTION.finditer(line))), None)
+    return found["letter"] if found else None
 
 
 def closing_math(text: str) -> str | None:

@@ -4,143 +4,85 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-_SI = {"n": -9, "u": -6, "µ": -6, "m": -3, "c": -2, "d": -1, "k": 3}
-_LONG_PREFIXES = {"nano": -9, "micro": -6, "milli": -3, "centi": -2, "deci": -1, "kilo": 3}
+_ROWS = """
+length 1 1 m meter metre
+mass 1 1 g gram gramme
+length 3 0.001 l liter litre
+length 1 0.3048 ft foot feet
+length 1 0.0254 in inch inche
+length 1 0.9144 yd yard
+length 1 1609.344 mi mile
+mass 1 453.59237 lb pound
+mass 1 28.349523125 oz ounce
+time 1 1 s sec second
+time 1 60 min minute
+time 1 3600 h hr hour
+time 1 86400 day
+time 1 604800 week wk
+money 1 1 dollar usd
+money 1 0.01 cent
+"""
+"""Dimension, its power, factor to its base unit (metre, gram, second, dollar), names; three with prefixes."""
+_PREFIXES = {
+    "n": -9, "u": -6, "µ": -6, "m": -3, "c": -2, "d": -1, "k": 3,
+    "nano": -9, "micro": -6, "milli": -3, "centi": -2, "deci": -1, "kilo": 3,
+}  # fmt: skip
+_OTHERS = """
+unit degree percent pct point way student people person child apple ball coin th square cubic sq cu mph kmh kph hz khz
+mhz newton joule watt volt ampere amp ohm kelvin mol mole radian rad rpm bit byte acre gallon gal quart pint cup ev
+"""
+_COMMON = frozenset(_OTHERS.split())
+_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_SPELLED_SAME = {"mph": "mi/h", "kmh": "km/h", "kph": "km/h"}
 
 
-def _table() -> dict[str, tuple[str, Fraction]]:
-    """Name to (dimension, factor to that dimension's base unit)."""
-    table: dict[str, tuple[str, Fraction]] = {}
-
-    def add(dimension: str, factor: Fraction | int | str, *names: str) -> None:
+def _table() -> dict[str, tuple[str, int, Fraction]]:
+    table: dict[str, tuple[str, int, Fraction]] = {}
+    for row in _ROWS.strip().splitlines():
+        dimension, power, factor, *names = row.split()
         for name in names:
-            table[name] = (dimension, Fraction(factor))
-
-    for dimension, symbol, names in (
-        ("length", "m", ("meter", "metre")),
-        ("mass", "g", ("gram", "gramme")),
-        ("volume", "l", ("liter", "litre")),
-    ):
-        add(dimension, 1, symbol, *names)
-        for prefix, power in _SI.items():
-            add(dimension, Fraction(10) ** power, prefix + symbol)
-        for prefix, power in _LONG_PREFIXES.items():
-            add(dimension, Fraction(10) ** power, *(prefix + name for name in names))
-    add("length", "0.3048", "ft", "foot", "feet")
-    add("length", "0.0254", "in", "inch", "inche")
-    add("length", "0.9144", "yd", "yard")
-    add("length", "1609.344", "mi", "mile")
-    add("mass", "453.59237", "lb", "pound")
-    add("mass", "28.349523125", "oz", "ounce")
-    add("volume", 1000, "kl")
-    add("time", 1, "s", "sec", "second")
-    add("time", 60, "min", "minute")
-    add("time", 3600, "h", "hr", "hour")
-    add("time", 86400, "day")
-    add("time", 604800, "week", "wk")
-    add("money", 1, "dollar", "usd")
-    add("money", "0.01", "cent")
+            table[name] = (dimension, int(power), Fraction(factor))
+            if names[0] in ("m", "g", "l"):
+                # A short prefix goes with the symbol, a long one with the name.
+                table |= {
+                    prefix + name: (dimension, int(power), Fraction(factor) * Fraction(10) ** shift)
+                    for prefix, shift in _PREFIXES.items()
+                    if (len(prefix) == 1) == (len(name) == 1)
+                }
     return table
 
 
 _TABLE = _table()
-_SPELLED_SAME = {"mph": "mi/h", "kmh": "km/h", "kph": "km/h", "sq": "", "square": "", "cubic": "", "cu": ""}
-_COMMON = frozenset(
-    [
-        "unit",
-        "degree",
-        "percent",
-        "pct",
-        "point",
-        "way",
-        "student",
-        "people",
-        "person",
-        "child",
-        "dollar",
-        "cent",
-        "apple",
-        "ball",
-        "coin",
-        "th",
-        "square",
-        "cubic",
-        "sq",
-        "cu",
-        "mph",
-        "kmh",
-        "kph",
-        "hz",
-        "khz",
-        "mhz",
-        "newton",
-        "joule",
-        "watt",
-        "volt",
-        "ampere",
-        "amp",
-        "ohm",
-        "kelvin",
-        "mol",
-        "mole",
-        "radian",
-        "rad",
-        "rpm",
-        "bit",
-        "byte",
-        "minute",
-        "acre",
-        "gallon",
-        "gal",
-        "quart",
-        "pint",
-        "cup",
-        "ev",
-    ]
-)
 
 
-def singular(word: str) -> str:
+def _singular(word: str) -> str:
     word = word.lower().strip(". ")
     return word[:-1] if len(word) > 2 and word.endswith("s") and not word.endswith("ss") else word
 
 
 def is_unit(word: str) -> bool:
     """Whether a bare word is known to measure or count."""
-    one = singular(word)
-    return one in _TABLE or one in _COMMON or word.lower() in _TABLE
-
-
-def _lookup(word: str) -> tuple[str, Fraction] | None:
-    return _TABLE.get(word.lower()) or _TABLE.get(singular(word))
+    return _singular(word) in _TABLE or _singular(word) in _COMMON or word.lower() in _TABLE
 
 
 def measure(unit: str) -> tuple[dict[str, int], Fraction] | None:
     """Dimensions with exponents, and the factor to base units, of `km/h` or `cm^2`; None if a part is unknown."""
-    for name, same in _SPELLED_SAME.items():
-        if unit.lower() == name:
-            unit = same
-    power = 1
-    for word, exponent in (("square ", 2), ("sq ", 2), ("sq. ", 2), ("cubic ", 3), ("cu ", 3)):
-        if unit.lower().startswith(word):
-            unit, power = unit[len(word) :], exponent
+    unit = _SPELLED_SAME.get(unit.lower(), unit)
+    head, _, rest = unit.partition(" ")
+    outer = _POWERS.get(head.lower().strip("."), 1) if rest else 1
     dimensions: dict[str, int] = {}
     factor = Fraction(1)
-    unit = unit.replace(" per ", "/").replace("·", " ").replace("*", " ")
-    for place, part in enumerate(unit.split("/")):
+    for place, part in enumerate((rest if outer > 1 else unit).replace(" per ", "/").replace("*", " ").split("/")):
         for piece in part.split():
             word, _, raised = piece.partition("^")
-            known = _lookup(word.strip("."))
             raised = raised.strip("{}") or "1"
-            if known is None or not raised.lstrip("-").isdigit() or len(raised) > 2:
+            known = _TABLE.get(word.strip(".").lower()) or _TABLE.get(_singular(word))
+            if known is None or not raised.isdigit() or len(raised) > 2:
                 return None
-            times = int(raised) * power * (-1 if place else 1)
-            dimensions[known[0]] = dimensions.get(known[0], 0) + times
-            factor *= known[1] ** times
-    if "volume" in dimensions:
-        times = dimensions.pop("volume")
-        dimensions["length"] = dimensions.get("length", 0) + 3 * times
-        factor *= Fraction(1, 1000) ** times
+            dimension, power, size = known
+            times = int(raised) * outer * (-1 if place else 1)
+            dimensions[dimension] = dimensions.get(dimension, 0) + times * power
+            factor *= size**times
     return ({name: times for name, times in dimensions.items() if times}, factor) if dimensions else None
 
 
@@ -150,9 +92,7 @@ def conversion(unit: str, gold_unit: str) -> Fraction | None:
     1 where nothing is known against it (an unknown word, a unit on one side only), None where the two measure
     different things.
     """
-    if not unit or not gold_unit or unit.lower() == gold_unit.lower():
-        return Fraction(1)
     first, second = measure(unit), measure(gold_unit)
-    if first is None or second is None:
+    if first is None or second is None or unit.lower() == gold_unit.lower():
         return Fraction(1)
     return first[1] / second[1] if first[0] == second[0] else None

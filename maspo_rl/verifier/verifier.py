@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.types import Label, Verdict
-from maspo_rl.verifier.counts import Counts
+from maspo_rl.verifier.channel import Message
 from maspo_rl.verifier.extract import Extraction, extract
 from maspo_rl.verifier.judge import Result, gold_trouble, quick, quick_long
 from maspo_rl.verifier.normalise import normalise
 from maspo_rl.verifier.pool import Pool
 from maspo_rl.verifier.reward import reward_of
-from maspo_rl.verifier.wire import Message
 
 _MOST_CACHED_CHARS = 1024
+_MOST_EXAMPLES = 10
+_COUNTED = (*(label.value for label in Label), "quick", "cached", "shared", "worker", "nothing_extracted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +43,6 @@ class _Pending:
     future: Future[Message]
 
 
-class _Cache:
-    """Verdicts of (answer, gold) pairs, the least recently used dropped first."""
-
-    def __init__(self, entries: int) -> None:
-        self._entries = entries
-        self._results: OrderedDict[tuple[str, str], Result] = OrderedDict()
-
-    def get(self, key: tuple[str, str]) -> Result | None:
-        result = self._results.get(key)
-        if result is not None:
-            self._results.move_to_end(key)
-        return result
-
-    def put(self, key: tuple[str, str], result: Result) -> None:
-        if len(key[0]) + len(key[1]) > _MOST_CACHED_CHARS:
-            return
-        self._results[key] = result
-        while len(self._results) > self._entries:
-            self._results.popitem(last=False)
-
-
 class Verifier:
     """Judges responses in killable worker processes. Thread-safe; the workers start at the first need or by `start`."""
 
@@ -70,10 +50,11 @@ class Verifier:
         config.check()
         self.config = config
         self._pool = Pool(config)
-        self._cache = _Cache(config.cache_entries)
+        self._cache: dict[tuple[str, str], Result] = {}
         self._running: dict[tuple[str, str], Future[Message]] = {}
         self._lock = threading.Lock()
-        self._counts = Counts()
+        self._counts = Counter(dict.fromkeys(_COUNTED, 0))
+        self._examples: list[str] = []
 
     def start(self) -> None:
         """Start the workers in the background."""
@@ -114,15 +95,18 @@ class Verifier:
     def counts(self) -> dict[str, int]:
         """Verdicts by label, how they came about, and what became of workers, since the start."""
         restarts = {f"restarted_{cause}": count for cause, count in self._pool.restarts.items()}
-        return self._counts.snapshot() | restarts | {"retries": self._pool.retries}
+        with self._lock:
+            return dict(self._counts) | restarts | {"retries": self._pool.retries}
 
     def fault_share(self) -> float:
         """Share of the verdicts so far that are timeouts or errors, to hold against `config.max_fault_share`."""
-        return self._counts.fault_share()
+        with self._lock:
+            total = sum(self._counts[label.value] for label in Label)
+            return (self._counts[Label.TIMEOUT.value] + self._counts[Label.ERROR.value]) / total if total else 0.0
 
     def fault_examples(self) -> list[str]:
         """Up to ten judgements without a verdict, one line each."""
-        return self._counts.examples()
+        return list(self._examples)
 
     @property
     def pending(self) -> int:
@@ -143,6 +127,10 @@ class Verifier:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _count(self, event: str) -> None:
+        with self._lock:
+            self._counts[event] += 1
+
     def _begin(self, question: Question) -> Verdict | _Pending:
         began = time.perf_counter()
         rules = self.config.extraction.get(question.dataset, self.config.extraction["default"])
@@ -150,38 +138,29 @@ class Verifier:
         if self.config.function is not None:
             request = {"output": question.output, "gold": question.gold, "dataset": question.dataset}
             return _Pending(question, extraction, self._pool.submit(request))
-        if extraction.answer is None:
-            result: Result | None = Result(Label.WRONG, extraction.reason)
-            self._counts.add("nothing_extracted")
-        else:
-            result = self._known(extraction.answer, question.gold)
-        if result is not None:
-            return self._verdict(question, extraction, result, time.perf_counter() - began)
-        assert extraction.answer is not None
-        return _Pending(question, extraction, self._submit(extraction.answer, question.gold))
+        result, event = self._known(extraction, question.gold)
+        if result is None:
+            return _Pending(question, extraction, self._submit(str(extraction.answer), question.gold))
+        self._count(event)
+        return self._verdict(question, extraction, result, time.perf_counter() - began)
 
-    def _known(self, answer: str, gold: str) -> Result | None:
-        with self._lock:
-            cached = self._cache.get((answer, gold))
-        if cached is not None:
-            self._counts.add("cached")
-            return cached
-        most = self.config.max_answer_chars
-        result = quick_long(answer, gold, most) if max(len(answer), len(gold)) > most else quick(answer, gold)
-        if result is not None:
-            self._counts.add("quick")
-        return result
+    def _known(self, extraction: Extraction, gold: str) -> tuple[Result | None, str]:
+        """The result, where no worker is needed for it, and how it came about."""
+        answer, most = extraction.answer, self.config.max_answer_chars
+        if answer is None:
+            return Result(Label.WRONG, extraction.reason), "nothing_extracted"
+        if (cached := self._cache.get((answer, gold))) is not None:
+            return cached, "cached"
+        return (quick_long(answer, gold, most) if max(len(answer), len(gold)) > most else quick(answer, gold)), "quick"
 
     def _submit(self, answer: str, gold: str) -> Future[Message]:
         key = (answer, gold)
         with self._lock:
             running = self._running.get(key)
+            self._counts["worker" if running is None else "shared"] += 1
             if running is not None:
-                self._counts.add("shared")
                 return running
-            future = self._pool.submit({"answer": answer, "gold": gold})
-            self._running[key] = future
-        self._counts.add("worker")
+            future = self._running[key] = self._pool.submit({"answer": answer, "gold": gold})
         future.add_done_callback(lambda done: self._remember(key, done.result()))
         return future
 
@@ -189,8 +168,11 @@ class Verifier:
         label = Label(reply["label"])
         with self._lock:
             del self._running[key]
-            if label in (Label.CORRECT, Label.WRONG, Label.UNPARSEABLE):
-                self._cache.put(key, Result(label, reply["reason"]))
+            if label in (Label.TIMEOUT, Label.ERROR) or len(key[0]) + len(key[1]) > _MOST_CACHED_CHARS:
+                return
+            self._cache[key] = Result(label, reply["reason"])
+            if len(self._cache) > self.config.cache_entries:
+                del self._cache[next(iter(self._cache))]
 
     def _finish(self, entry: _Pending, timeout: float) -> Verdict:
         try:
@@ -203,16 +185,13 @@ class Verifier:
             return self._verdict(entry.question, entry.extraction, result, seconds)
         reward = float(reply["reward"])
         label = Label.CORRECT if reward >= self.config.correct_reward else Label.WRONG
-        self._counts.label(label)
+        self._count(label.value)
         return Verdict(label, reward, entry.extraction.answer, reply["reason"], seconds)
 
     def _verdict(self, question: Question, extraction: Extraction, result: Result, seconds: float) -> Verdict:
-        if result.label in (Label.TIMEOUT, Label.ERROR):
-            self._counts.fault(
-                result.label, f"{result.reason}; gold {question.gold[:80]!r}, {question.output[-120:]!r}"
-            )
-        else:
-            self._counts.label(result.label)
+        self._count(result.label.value)
+        if result.label in (Label.TIMEOUT, Label.ERROR) and len(self._examples) < _MOST_EXAMPLES:
+            self._examples.append(f"{result.reason}; gold {question.gold[:80]!r}, {question.output[-120:]!r}")
         boxed = extraction.answer is not None and extraction.source == "boxed"
         reward = reward_of(result.label, boxed, self.config)
         return Verdict(result.label, reward, extraction.answer, f"{result.reason} ({extraction.source})", seconds)

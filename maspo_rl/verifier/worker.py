@@ -1,8 +1,7 @@
-"""The child process: one judgement at a time on its main thread, until its pipe closes, it is killed or recycled."""
+"""The child process: one judgement at a time on its main thread, until its socket closes, it is killed or recycled."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import gc
 import importlib
@@ -11,11 +10,12 @@ import math
 import os
 import resource
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
 
-from maspo_rl.verifier.wire import Message, PeerGoneError, encode, read_blocking
+from maspo_rl.verifier.channel import Channel, Message
 
 RewardFunction = Callable[[str, str, str], float]
 _PR_SET_PDEATHSIG = 1
@@ -36,71 +36,59 @@ def load_function(path: str) -> RewardFunction:
     return function
 
 
-def call_function(function: RewardFunction, request: Message) -> Message:
+def answer(request: Message, function: RewardFunction | None) -> Message:
+    """The reply to one request; whatever goes wrong becomes a label."""
+    from maspo_rl.verifier.judge import judge  # noqa: PLC0415 - after the memory limit is set
+
+    if "ready" in request:
+        return {"label": "ready", "reason": ""}
+    asked = "judge" if function is None else "reward function"
     try:
+        if function is None:
+            result = judge(request["answer"], request["gold"])
+            return {"label": result.label.value, "reason": result.reason}
         reward = float(function(request["output"], request["gold"], request["dataset"]))
     except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - the user's code may raise anything; it becomes a counted fault
-        return {"label": "error", "reason": f"the reward function raised {type(error).__name__}: {error}"[:500]}
+        return {"label": "timeout", "reason": "the judgement needed more than the worker's memory limit"}
+    except Exception as error:  # noqa: BLE001 - a fault of the judge or of the user's code is counted, never paid
+        return {"label": "error", "reason": f"the {asked} raised {type(error).__name__}: {error}"[:500]}
     if not math.isfinite(reward):
         return {"label": "error", "reason": f"the reward function returned {reward}"}
     return {"label": "scored", "reason": "the configured reward function", "reward": reward}
 
 
-def answer(request: Message, function: RewardFunction | None) -> Message:
-    from maspo_rl.verifier.judge import judge  # noqa: PLC0415 - after the memory limit is set
-
-    if "ready" in request:
-        return {"label": "ready", "reason": ""}
-    try:
-        if function is not None:
-            return call_function(function, request)
-        result = judge(request["answer"], request["gold"])
-    except MemoryError:
-        return {"label": "timeout", "reason": "the judgement needed more than the worker's memory limit"}
-    except Exception as error:  # noqa: BLE001 - a fault of the judge is reported and counted, never paid
-        return {"label": "error", "reason": f"the judge raised {type(error).__name__}: {error}"[:500]}
-    return {"label": result.label.value, "reason": result.reason}
-
-
-def serve(requests: int, replies: int, function_path: str | None) -> None:
-    """Answer requests until the pipe closes. What a killed predecessor left unread is dropped first."""
-    os.set_blocking(requests, False)
-    with contextlib.suppress(BlockingIOError):
-        while os.read(requests, 65536):
-            pass
-    os.set_blocking(requests, True)
+def serve(channel: Channel, function_path: str | None) -> None:
+    """Answer requests until the other end is gone. What was meant for a killed predecessor is passed over."""
     try:
         function = load_function(function_path) if function_path else None
     except Exception as error:  # noqa: BLE001 - told to the parent, which reports it with the remedy
-        os.write(replies, encode({"ready": False, "reason": f"{type(error).__name__}: {error}"[:500]}))
+        channel.send({"ready": False, "reason": f"{type(error).__name__}: {error}"[:500]})
         return
-    os.write(replies, encode({"ready": True, "pid": os.getpid()}))
-    stream = os.fdopen(requests, "rb", buffering=0)
+    own_pid = os.getpid()
+    channel.send({"ready": True, "pid": own_pid})
     while True:
         try:
-            request = read_blocking(stream)
-        except PeerGoneError:
+            request = channel.receive()
+            if isinstance(request, dict) and request.get("to") == own_pid:
+                channel.send(answer(request, function))
+        except ValueError:
+            continue
+        except ConnectionError:
             return
-        os.write(replies, encode(answer(request, function)))
 
 
 def main() -> None:
     """Import once, then fork one server after another: a killed one is replaced in milliseconds.
 
-    `argv[1]` is the settings as JSON, standard input and output are the pipes. Nothing here has threads, so forking is
-    safe; a user's module is imported in the server, since it might.
+    `argv[1]` is the settings as JSON. Nothing here has threads, so forking is safe; a user's module is imported in the
+    server, since it might.
     """
     settings = json.loads(sys.argv[1])
     die_with_parent(settings["parent_pid"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    limit = settings["memory_bytes"]
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_AS, (settings["memory_bytes"], settings["memory_bytes"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    requests, replies = os.dup(0), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
+    channel = Channel(socket.socket(fileno=settings["descriptor"]))
     if not settings["function"]:
         from maspo_rl.verifier.judge import warm_up  # noqa: PLC0415 - after the memory limit is set
 
@@ -114,7 +102,7 @@ def main() -> None:
         server = os.fork()
         if server == 0:
             die_with_parent(own_pid)
-            serve(requests, replies, settings["function"])
+            serve(channel, settings["function"])
             os._exit(0)
         _, status = os.waitpid(server, 0)
         if status == 0:
