@@ -23,8 +23,7 @@ def actor_environment(config: ClusterConfig, threads: int | None) -> dict[str, s
     """Environment of an actor's process.
 
     On a CPU machine the phases alternate on the same cores: threads spin between two operators, about a tenth of a
-    millisecond, and sleep between two phases. The thread count must be said, as Ray would set it to one. Freed memory
-    stays with the process: handing it back and faulting it in again took a tenth of an update's time.
+    millisecond, and sleep between two phases. The thread count must be said, as Ray would set it to one.
     """
     environment = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     if config.gpus_per_node == 0:
@@ -33,8 +32,6 @@ def actor_environment(config: ClusterConfig, threads: int | None) -> dict[str, s
             "OMP_NUM_THREADS": str(threads or os.cpu_count() or 1),
             "GOMP_SPINCOUNT": "100000",
             "KMP_BLOCKTIME": "1",
-            "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
-            "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
         }
     return environment
 

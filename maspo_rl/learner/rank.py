@@ -128,17 +128,15 @@ class LearnerRank:
         ]
         statistics = Statistics(self._device)
         passes = self._loss.passes
-        # With a single update the policy is still the old one while its loss is computed: one pass serves both.
-        single = len(plan) == 1 and len(passes) == 1 and not self._loss.needs_step
-        old = None if single else self._old_logprobs(prepared, statistics)
+        # At the first update the policy is still the old one while its loss is computed: one pass serves both.
+        own_pass = len(passes) == 1 and not self._loss.needs_step
+        old = self._old_logprobs(prepared, statistics, skip=int(own_pass))
         references = self._reference_logprobs(prepared)
         scored = time.perf_counter()
         applied = 0
         for part in passes:
             for index, (update, micro_batches) in enumerate(zip(plan, prepared, strict=True)):
-                applied += self._update(
-                    part, update, micro_batches, old[index] if old else None, references[index], statistics
-                )
+                applied += self._update(part, update, micro_batches, old[index], references[index], statistics)
         metrics = statistics.reduced()
         updates = len(plan) * len(passes)
         if not applied:
@@ -153,13 +151,18 @@ class LearnerRank:
             "time/update_s": time.perf_counter() - scored,
         }
 
-    def _old_logprobs(self, prepared: list[list[MicroBatch]], statistics: Statistics) -> list[list[Tensor]]:
-        with torch.no_grad():
-            old = [[self._forward(micro, entropy_gradient=False)[0] for micro in update] for update in prepared]
-        for micro_batches, logprobs in zip(prepared, old, strict=True):
-            for micro, logprob in zip(micro_batches, logprobs, strict=True):
+    def _old_logprobs(
+        self, prepared: list[list[MicroBatch]], statistics: Statistics, *, skip: int
+    ) -> list[list[Tensor] | None]:
+        """Old log-probs of each update's micro-batches; None for the first `skip` updates, which take their own."""
+        old: list[list[Tensor] | None] = [None] * skip
+        for micro_batches in prepared[skip:]:
+            with torch.no_grad():
+                old.append([self._forward(micro, entropy_gradient=False)[0] for micro in micro_batches])
+            for micro, logprob in zip(micro_batches, old[-1] or (), strict=True):
                 _add_agreement(statistics, logprob, micro.rollout_logprob)
-        self._check_agreement(statistics)
+        if not skip:
+            self._check_agreement(statistics)
         return old
 
     def _reference_logprobs(self, prepared: list[list[MicroBatch]]) -> list[list[Tensor | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,10 @@ class Engine:
             **memory,
         )
         self._version: int | None = None
+        # A full collection would walk the million objects that imports and the engine's start have made, every few
+        # steps, and find nothing.
+        gc.collect()
+        gc.freeze()
 
     def ready(self) -> int:
         """The process id, once the engine stands."""
@@ -117,6 +122,7 @@ class Engine:
                     logprobs=0,
                     flat_logprobs=True,
                     detokenize=bool(sampling.stop),
+                    skip_clone=True,
                 )
                 for request in requests
             ],
