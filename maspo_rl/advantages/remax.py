@@ -24,6 +24,7 @@ class Remax(Advantage):
 
     needs_group: ClassVar[bool] = False
     needs_greedy: ClassVar[bool] = True
+    unsupported: ClassVar[str | None] = "a step samples no greedy response beside the group"
 
     def estimate(self, batch: RewardBatch, reward: Tensor) -> Tensor:
         if not isinstance(batch, GreedyRewardBatch) or batch.greedy_reward is None:

@@ -35,6 +35,7 @@ class LpReg(Objective):
     """
 
     needs_step: ClassVar[bool] = True
+    unsupported: ClassVar[str | None] = "the learner does not compute the proxy's log-probs"
     observes_live: ClassVar[bool] = True
 
     fraction: float = 0.01

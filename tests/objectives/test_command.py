@@ -7,8 +7,8 @@ import sys
 import pytest
 from token_cases import TABLE, TOKENS
 
+from maspo_rl.commands.objective import plot_objectives, run_objective
 from maspo_rl.config.errors import InputError
-from maspo_rl.objective_command import plot_objectives, run_objective
 from maspo_rl.objectives import catalogue
 
 
@@ -90,7 +90,7 @@ def test_missing_file(tmp_path):
 
 def test_no_heavy_imports():
     heavy = "{'vllm', 'deepspeed', 'ray', 'transformers', 'matplotlib', 'omegaconf', 'hydra'}"
-    code = f"import sys, maspo_rl.objective_command, maspo_rl.advantages; print({heavy} & set(sys.modules))"
+    code = f"import sys, maspo_rl.commands.objective, maspo_rl.advantages; print({heavy} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert result.stdout.strip() == "set()"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,29 @@ REQUIRED = ("old_prob", "ratio", "advantage", "sequence")
 OPTIONAL = ("entropy", "proxy_prob")
 """`entropy` in nats, for objectives that use it; `proxy_prob`, for lp_reg, is 0 where the proxy's filter drops the
 token, which is also what a row without it means."""
+
+
+def main(arguments: list[str]) -> int:
+    """`NAME [field=value ...] --tokens FILE` prints numbers; `NAME ... [field=value ...] --plot FILE` draws. 0 when
+    done."""
+    parser = argparse.ArgumentParser(prog="maspo-rl objective", allow_abbrev=False)
+    parser.add_argument("words", nargs="+", metavar="NAME | field=value")
+    parser.add_argument("--tokens", type=Path, help='JSON lines {"old_prob", "ratio", "advantage", "sequence"}')
+    parser.add_argument("--plot", type=Path, help="draw gradient weights of one or several objectives: PNG and SVG")
+    options = parser.parse_intermixed_args(arguments)
+    names = [word for word in options.words if "=" not in word]
+    parameters = [word for word in options.words if "=" in word]
+    if not names:
+        raise InputError(f"objective: name one of {', '.join(objectives.catalogue())}")
+    if options.plot is not None:
+        for path in plot_objectives(names, parameters, options.plot):
+            print(path)
+        return 0
+    if options.tokens is None or len(names) != 1:
+        raise InputError("objective: one name with --tokens FILE for numbers, or one or more with --plot FILE")
+    for line in run_objective(names[0], parameters, options.tokens):
+        print(line)
+    return 0
 
 
 def run_objective(name: str, parameters: Sequence[str], tokens_file: Path) -> Iterator[str]:
