@@ -65,7 +65,7 @@ def test_wrong_values(override: str, said: str, tmp_path: Path, capsys: pytest.C
 def test_wrong_files(tmp_path: Path, no_template: Path, capsys: pytest.CaptureFixture[str]) -> None:
     local = ["train", "experiment=quickstart", "data=local", "data.max_prompt_tokens=64", f"run.dir={tmp_path}"]
     cases = [
-        (rows(tmp_path / "a.jsonl", {"problem": "1 + 1 = ?", "anser": "2"}), "answer"),
+        (rows(tmp_path / "a.jsonl", *({"problem": f"{i} + 1 = ?", "anser": f"{i + 1}"} for i in range(50))), "answer"),
         (rows(tmp_path / "b.jsonl"), "no train problems"),
         (f"data.files={tmp_path}/none.jsonl", "none.jsonl"),
     ]
