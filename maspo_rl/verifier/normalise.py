@@ -11,8 +11,8 @@ from functools import lru_cache
 from maspo_rl.verifier.extract import closing_brace
 from maspo_rl.verifier.tokens import FUNCTIONS, MARKS, SYMBOLS, UNEVALUATED
 
-_SUPER, _SUB, _WORDS = "\ue000", "\ue001", "\ue002\ue003"
-"""Private characters: raised and lowered digits, and the brackets of a text in words."""
+_WORDS = "\ue002\ue003"
+"""Private characters: the brackets of a text in words."""
 _GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma sigma tau upsilon "
     "phi chi psi omega"
@@ -36,15 +36,14 @@ def _unicode_table() -> dict[int, str]:
     table |= {entry[0]: f"\\{entry[1:]} " for entry in _UNICODE_COMMANDS.split()}
     table |= {entry[0]: "\\frac{{{}}}{{{}}}".format(*entry[1:].split("/")) for entry in _FRACTIONS.split()}
     table |= {character: plain for plain, characters in _PLAIN.items() for character in characters}
-    for mark, raised, plain in (
-        (_SUPER, "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣ", "0123456789+-=()nix"),
-        (_SUB, "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙₓ", "0123456789+-=()nx"),
-    ):
-        table |= {character: f"{mark}{{{same}}}" for character, same in zip(raised, plain, strict=True)}
     return {ord(key): value for key, value in table.items()}
 
 
 _UNICODE = _unicode_table()
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣ", "0123456789+-=()nix")
+_LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙₓ", "0123456789+-=()nx")
+_SHIFTED = _RAISED | _LOWERED
+_SHIFTED_RUN = re.compile("|".join(f"[{''.join(map(chr, table))}]+" for table in (_RAISED, _LOWERED)))
 _SYNONYMS = {
     "": "limits left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr ! $ nonumber euro "
     "pounds boxed fbox",
@@ -95,10 +94,16 @@ _PREFIX = re.compile(
 )
 _EDGE = ' \t\n,;:`"*_~'
 _TEXT = re.compile(r"\\text *\{((?:[^{}]++|\{[^{}]*+\})*+)\}")
-_MOST_NESTED_TEXTS = 8
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sympy|cmath)\.(?=[a-z])")
 _MOST_REMEMBERED_CHARS = 256
+_MOST_PASSES = 20
 _WORDLESS = re.compile(r"[\s\d.,:;%()\[\]+\-*/^=<>|!]*[A-Za-z]?[\s\d.,:;%()\[\]+\-*/^=<>|!]*")
+
+
+def _shifted(match: re.Match[str]) -> str:
+    """Raised or lowered digits that stand together as a power or subscript."""
+    run = match.group()
+    return f"{'^' if ord(run[0]) in _RAISED else '_'}{{{run.translate(_SHIFTED)}}}"
 
 
 def _command(match: re.Match[str]) -> str:
@@ -122,12 +127,7 @@ def _text(match: re.Match[str]) -> str:
 
 def _unwrap_text(text: str) -> str:
     """`\\text{...}` stays around words and goes around a number, a letter, an option or more than text."""
-    found = 1
-    for _ in range(_MOST_NESTED_TEXTS):
-        if not found:
-            break
-        text, found = _TEXT.subn(_text, text)
-    return text.replace(_WORDS[0], "\\text{").replace(_WORDS[1], "}")
+    return _TEXT.sub(_text, text).replace(_WORDS[0], "\\text{").replace(_WORDS[1], "}")
 
 
 def _brace_arguments(text: str, command: str) -> str:
@@ -168,28 +168,34 @@ def _latex(text: str) -> str:
 
 def _undressed(text: str) -> str:
     """Without the punctuation, braces and introductions around the answer."""
-    before = None
-    while before != text:
-        before = text
-        text = text.strip(_EDGE).rstrip(".").removesuffix("\\\\")
-        if text.startswith(".") and not text[1:2].isdigit():
-            text = text[1:]
-        if text.startswith("{") and "," not in text and closing_brace(text, 0) == len(text) - 1:
-            text = text[1:-1]
-        text = _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
-    return text
+    text = text.strip(_EDGE).rstrip(".").removesuffix("\\\\")
+    if text.startswith(".") and not text[1:2].isdigit():
+        text = text[1:]
+    if text.startswith("{") and "," not in text and closing_brace(text, 0) == len(text) - 1:
+        text = text[1:-1]
+    return _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
 
 
 def normalise(text: str) -> str:
-    """The canonical spelling of an answer or a gold. Idempotent."""
+    """The canonical spelling of an answer or a gold.
+
+    Idempotent: the result is a text that one more pass leaves as it is, or, where the passes come to no end, `text`.
+    """
     return _remembered(text) if len(text) <= _MOST_REMEMBERED_CHARS else _normalise(text)
 
 
 def _normalise(text: str) -> str:
+    spelling = text
+    for _ in range(_MOST_PASSES):
+        before, spelling = spelling, _pass(spelling)
+        if spelling == before:
+            return spelling
+    return text
+
+
+def _pass(text: str) -> str:
     if not text.isascii():
-        text = text.translate(_UNICODE)
-        for mark, operator in ((_SUPER, "^"), (_SUB, "_")):
-            text = text.replace("}" + mark + "{", "").replace(mark, operator)
+        text = _SHIFTED_RUN.sub(_shifted, text).translate(_UNICODE)
     if "\\" in text or "{" in text:
         text = _latex(text)
     if "." in text:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from maspo_rl.types import Label
@@ -318,10 +318,51 @@ def test_the_fast_path_says_what_the_full_judgement_says(answer: str, gold: str)
         assert Judgement(answer, gold).result().label is fast.label
 
 
-@given(st.lists(st.sampled_from([*"12x+-/^{}()[],.$% ", "\\frac", "\\text{", "\\left", "½", "，", "or"]), max_size=25))
-def test_normalisation_is_idempotent(parts: list[str]) -> None:
-    once = normalise("".join(parts))
+PIECES = [
+    *"0123456789abxEeio+-*/^_={}()[]<>|,.;:'\"~!?%$&#\\ \n",
+    *(
+        "\\frac",
+        "\\dfrac",
+        "\\text{",
+        "\\mathrm{",
+        "\\left",
+        "\\right.",
+        "\\!",
+        "\\,",
+        "\\ ",
+        "\\\\",
+        "\\boxed{",
+        "\\sqrt",
+    ),
+    *(
+        "\\sinx",
+        "\\circ",
+        "\\begin{pmatrix}",
+        "{,}",
+        "{or}",
+        "{}",
+        "or",
+        "the answer is ",
+        "Answer:",
+        "np.",
+        "...",
+        "0.(3)",
+    ),
+    *("½", "，", "²", "₂", "π", "∛", "°", "\u200b", "＼", "100 000", " x 10^"),
+]
+
+
+@given(st.one_of(st.lists(st.sampled_from(PIECES), max_size=25).map("".join), st.text(max_size=25)))
+@example("1{{}}")
+@example("\\\\" * 40)
+def test_normalisation_is_idempotent(text: str) -> None:
+    once = normalise(text)
     assert normalise(once) == once
+
+
+def test_a_raised_digit_after_a_brace_is_a_power() -> None:
+    assert not agrees("\\sqrt{2}²", "\\sqrt{22}")
+    assert agrees("\\sqrt{3}⁴", "9")
 
 
 @pytest.mark.parametrize(
