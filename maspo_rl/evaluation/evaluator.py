@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from maspo_rl.evaluation.estimators import average_at_k, pass_at_k
+from maspo_rl.evaluation.estimators import Outcome, per_problem
+from maspo_rl.evaluation.intervals import bootstrap
 from maspo_rl.rollout import EngineGroup, SamplingSettings
 from maspo_rl.types import Prompt, Verdict
 from maspo_rl.verifier import Question, Verifier
@@ -49,12 +50,11 @@ class Evaluator:
         prefix = f"eval/{self.benchmark}"
         if not counted:
             return {f"{prefix}/unjudged": float(unjudged)}
-        correct = [sum(verdict.label == "correct" for verdict in group) for group in counted]
-        samples = [len(group) for group in counted]
-        k = min(samples)
+        outcomes = [Outcome(tuple(v.label == "correct" for v in group), (None,) * len(group)) for group in counted]
+        k = min(len(group) for group in counted)
         metrics = {
-            f"{prefix}/avg@{self.samples}": average_at_k(correct, samples),
-            f"{prefix}/pass@{k}": pass_at_k(correct, samples, k),
+            f"{prefix}/avg@{self.samples}": bootstrap([per_problem("avg", outcomes, self.samples)]).value,
+            f"{prefix}/pass@{k}": bootstrap([per_problem("pass", outcomes, k)]).value,
         }
         return metrics | ({f"{prefix}/unjudged": float(unjudged)} if unjudged else {})
 
