@@ -11,7 +11,7 @@ class ColumnsConfig:
     """The columns that hold a problem and its answer.
 
     A dotted path leads into nested columns, a number picks an element of a list: `reward_model.ground_truth.target`,
-    `prompt.0.content`.
+    `prompt.0.content`. A list's elements joined by commas are one answer with `.*` at the end: `final_answer.*`.
     """
 
     prompt: str = "problem"
@@ -36,6 +36,8 @@ class DataConfig:
     files: Any = None  # a local .jsonl, .json or .parquet file, or a list of them, used in place of the hub
     heldout_files: Any = None  # the same for held-out problems
     heldout_share: float = 0.05
+    # Rows of the held-out split as published, one number per copy in use; checked where it serves as a benchmark.
+    rows: list[int] = field(default_factory=list)
     columns: ColumnsConfig = field(default_factory=ColumnsConfig)
     # The gold answer is what follows the last occurrence of this text, up to the matching brace if it ends with "{".
     gold_pattern: str | None = None

@@ -11,7 +11,7 @@ from maspo_rl.config.errors import InputError
 
 
 def value_at(row: dict[str, Any], path: str, key: str, source: str) -> Any:
-    """The value of a dotted path in a row; a number in it picks an element of a list.
+    """The value of a dotted path in a row; a number in it picks an element of a list, `*` joins all of them by commas.
 
     `key` is the configuration key that holds the path and `source` names file and row, both for the message of the
     InputError that a path leading nowhere raises.
@@ -22,6 +22,8 @@ def value_at(row: dict[str, Any], path: str, key: str, source: str) -> Any:
             value = value[part]
         elif isinstance(value, (list, tuple)) and part.isdecimal() and int(part) < len(value):
             value = value[int(part)]
+        elif isinstance(value, (list, tuple)) and part == "*":
+            value = ", ".join(map(str, value))
         else:
             raise InputError(f"{key}={path}: no '{part}' in {source}; {_remedy(part, value)}")
     return value
@@ -29,7 +31,7 @@ def value_at(row: dict[str, Any], path: str, key: str, source: str) -> Any:
 
 def _remedy(part: str, value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return f"it holds a list of {len(value)}, pick an element by its number from 0"
+        return f"it holds a list of {len(value)}, pick an element by its number from 0 or join them with *"
     if not isinstance(value, dict):
         return f"it holds {_shown(value)}, end the path before it"
     names = [str(name) for name in value]

@@ -83,8 +83,8 @@ def hub_rows(config: DataConfig, split: str) -> Iterator[Row]:
     except (datasets.exceptions.DatasetNotFoundError, ValueError, OSError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(
-            f"data.hub={config.hub}: could not be loaded ({reason}); check name, subset and split, or give a local "
-            "copy with data.files="
+            f"data.hub={config.hub}: could not be loaded ({reason}); check name, subset, revision and split, "
+            "or give a local copy with data.files="
         ) from error
     yield from ((f"{config.hub} {split}, row {index}", row) for index, row in enumerate(rows))
 

@@ -90,7 +90,7 @@ def test_parquet_with_nested_columns(tokenizer: Any, tmp_path: Path) -> None:
                 "content": "How many? Let's think step by step and output the final answer within \\boxed{}.",
             }
         ],
-        "reward_model": {"ground_truth": {"target": "4", "solution": "2 + 2"}},
+        "reward_model": {"ground_truth": {"target": "4", "solution": "2 + 2 = \\boxed{4}"}},
         "level": "Level 3",
     }
     pq.write_table(pa.Table.from_pylist([row, {**row, "level": "Level 5"}]), tmp_path / "rows.parquet")

@@ -1,0 +1,52 @@
+"""Benchmarks: the held-out problems of a file in `configs/data/`, complete as published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from maspo_rl.config.data import DataConfig
+from maspo_rl.config.errors import InputError
+from maspo_rl.config.keys import choices, nearest
+from maspo_rl.config.load import load
+from maspo_rl.data import PromptSet, load_prompts
+
+
+def benchmark_config(name: str, settings: Sequence[str] = ()) -> DataConfig:
+    """`configs/data/<name>.yaml` with `settings` such as "files=test.jsonl" over it; its files are all held out.
+
+    Raises InputError for a name or a setting that is not known.
+    """
+    if name not in choices("data"):
+        raise InputError(f"benchmark '{name}': no such file in configs/data; {nearest(name, choices('data'))}")
+    config = load([f"data={name}", *(f"data.{setting}" for setting in settings)]).data
+    if config.files:
+        config.files, config.heldout_files = None, config.files
+    return config
+
+
+def load_benchmark(config: DataConfig, tokenizer: Any, limit: int | None) -> PromptSet:
+    """Its problems, the first `limit` of them; `counts` are those of the whole.
+
+    Raises InputError where the source does not have the published number of rows (`rows`, from the hub or from a file
+    alike: part of a benchmark is chosen by `limit`), or holds a problem that is too long.
+    """
+    prompts = load_prompts(config, tokenizer, split="heldout", limit=None)
+    read, rows = prompts.counts["read"], config.rows
+    if rows and read not in rows:
+        published = " or ".join(f"{number:,}" for number in rows)
+        raise InputError(
+            f"benchmark {config.name}: {read:,} rows where the published set has {published}; give the whole set and "
+            "choose part of it with eval.problems=, or use data=local for problems of your own"
+        )
+    if prompts.counts["too_long"]:
+        raise InputError(
+            f"benchmark {config.name}: {prompts.counts['too_long']} problems are longer than "
+            f"max_prompt_tokens={config.max_prompt_tokens}; raise it: none may be left out"
+        )
+    return PromptSet(prompts.prompts[:limit], prompts.counts)
+
+
+def left_out(counts: Mapping[str, int]) -> str:
+    """What became of rows that are no problems of the benchmark, such as "1 empty"; "" where there are none."""
+    return ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in counts.items() if n and reason != "read")
