@@ -24,28 +24,41 @@ _LARGEST_GAP = {"float32": 1e-3, "bfloat16": 0.2}
 
 @dataclass(frozen=True)
 class Stack:
-    """The running parts of a run."""
+    """The running parts of a run, or of several, one after the other."""
 
     engines: EngineGroup
     learners: LearnerGroup
     verifier: Verifier
+    tokenizer: Any
+
+    def begin(self, config: Config) -> None:
+        """Fresh learners for another run of the same model on the same machines (`shared_parts`)."""
+        self.learners.begin(learner_settings(config, self.tokenizer))
+        self.connect(config)
+
+    def connect(self, config: Config) -> None:
+        """Opens the weight transfer from the learners to the engines."""
+        self.learners.connect(_transfer_backend(config), self.engines.actors, config.rollout.tensor_parallel)
+
+
+def shared_parts(config: Config) -> tuple[Any, ...]:
+    """What two runs must have in common to use one stack."""
+    return config.model, config.rollout, config.learner, config.weights, config.verifier, config.cluster
 
 
 @contextmanager
 def running_stack(config: Config, tokenizer: Any, directory: RunDirectory) -> Iterator[Stack]:
     """Ray, learners, engines and verifier, started side by side and connected; all gone on any exit."""
-    model = resolve_model(config.model.path)
-    dtype = compute_dtype(config.model, config.cluster)
-    backend = _transfer_backend(config)
     logs = directory.logs.resolve()
     with ray_session(config.cluster), Verifier(config.verifier) as verifier:
-        learners = LearnerGroup(config, learner_settings(config, model, dtype, tokenizer), logs)
+        learners = LearnerGroup(config, learner_settings(config, tokenizer), logs)
         places = engine_places(config.cluster, config.rollout.engines, config.rollout.tensor_parallel, learners.places)
-        engines = EngineGroup(config, _engine_settings(config, model, dtype, backend), places, logs)
+        engines = EngineGroup(config, _engine_settings(config), places, logs)
         learners.wait_until_ready()
         engines.wait_until_ready()
-        learners.connect(backend, engines.actors, config.rollout.tensor_parallel)
-        yield Stack(engines, learners, verifier)
+        stack = Stack(engines, learners, verifier, tokenizer)
+        stack.connect(config)
+        yield stack
 
 
 def _transfer_backend(config: Config) -> str:
@@ -56,23 +69,24 @@ def _transfer_backend(config: Config) -> str:
     return "ipc" if config.cluster.colocate else "nccl"
 
 
-def _engine_settings(config: Config, model: str, dtype: str, backend: str) -> EngineSettings:
+def _engine_settings(config: Config) -> EngineSettings:
     return EngineSettings(
-        model=model,
+        model=resolve_model(config.model.path),
         revision=config.model.revision,
-        dtype=dtype,
+        dtype=compute_dtype(config.model, config.cluster),
         max_context=context_tokens(config),
-        transfer_backend=backend,
+        transfer_backend=_transfer_backend(config),
         rollout=config.rollout,
         seed=config.seed,
         on_gpu=config.cluster.gpus_per_node > 0,
     )
 
 
-def learner_settings(config: Config, model: str, dtype: str, tokenizer: Any) -> LearnerSettings:
+def learner_settings(config: Config, tokenizer: Any) -> LearnerSettings:
     """What a learner rank needs to know of the run."""
+    dtype = compute_dtype(config.model, config.cluster)
     return LearnerSettings(
-        model=model,
+        model=resolve_model(config.model.path),
         revision=config.model.revision,
         dtype=dtype,
         attention=config.model.attention,

@@ -2,78 +2,41 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from maspo_rl.config.check import Catalogue, check
-from maspo_rl.config.derived import evaluation_data, run_directory
-from maspo_rl.config.errors import InputError
-from maspo_rl.config.load import load, save
 from maspo_rl.config.schema import Config
-from maspo_rl.data import PromptSet, PromptStream, check_data, embedded_policy_path, load_prompts, load_tokenizer
+from maspo_rl.data import PromptSet
 from maspo_rl.report.run_directory import RunDirectory
-from maspo_rl.types import Prompt
+from maspo_rl.run import Run, checked_config, prepare
 
 
 def main(overrides: list[str]) -> int:
     """Checks everything, then trains. 0 when the run is at its end, or was asked to stop and left a checkpoint."""
-    config = checked_config(overrides)
-    logging.getLogger("transformers").setLevel(logging.ERROR)
-    tokenizer = load_tokenizer(config.model.path, config.model.revision)
-    training = load_prompts(config.data, tokenizer, split="train", limit=None)
-    heldout = load_prompts(evaluation_data(config), tokenizer, split="heldout", limit=config.eval.problems)
-    if len(training) < config.trainer.prompts_per_step:
-        raise InputError(
-            f"trainer.prompts_per_step={config.trainer.prompts_per_step}: {config.data.name} has only {len(training)} "
-            f"prompts; lower it to at most that"
-        )
-    directory = RunDirectory(run_directory(config))
-    try:
-        directory.create()
-    except OSError as error:
-        raise InputError(f"run.dir={config.run.dir}: {error.strerror}: {error.filename}; choose another") from error
-    save(config, directory.config)
-    return _train(config, tokenizer, training, list(heldout), directory)
+    return _train(prepare(checked_config(overrides)))
 
 
-def checked_config(overrides: list[str]) -> Config:
-    """The configuration, after every check that needs neither Ray nor a GPU. Raises InputError with all problems."""
-    config = load(overrides)
-    # Imported here: a misspelt key must be told before torch is.
-    from maspo_rl import advantages  # noqa: PLC0415
-    from maspo_rl.objectives.compose import build_policy_loss  # noqa: PLC0415
-
-    catalogue = Catalogue(build_policy_loss, advantages.build, embedded_policy_path())
-    problems = check(config, catalogue)
-    if problems:
-        raise InputError("\n".join(problems))
-    check_data(config.data, config.model.path)
-    return config
-
-
-def _train(config: Config, tokenizer: Any, training: PromptSet, heldout: list[Prompt], directory: RunDirectory) -> int:
+def _train(run: Run) -> int:
     # Imported here: wrong input must be told before seconds are spent on vLLM, DeepSpeed and Ray.
     from maspo_rl.assembly import running_stack  # noqa: PLC0415
-    from maspo_rl.evaluation.evaluator import Evaluator  # noqa: PLC0415
     from maspo_rl.report.loggers import WandbLogger  # noqa: PLC0415
     from maspo_rl.report.plot import draw_curves  # noqa: PLC0415
     from maspo_rl.report.progress import ProgressReport  # noqa: PLC0415
-    from maspo_rl.rollout import SamplingSettings  # noqa: PLC0415
-    from maspo_rl.trainer import Trainer  # noqa: PLC0415
 
-    resume = _checkpoint_to_resume(config, directory)
+    config, directory = run.config, run.directory
+    resume = run.checkpoint_to_resume()
     done = directory.checkpoint_steps()[-1] if resume else 0
     started = time.monotonic()
     wandb = WandbLogger(config.report, directory.path, config.run.name or "", asdict(config))
     with ProgressReport(config.trainer.steps, done, show=config.report.progress) as progress:
-        progress.say(f"{config.run.name}: {config.algorithm.name} on {config.data.name}, {_words(config, training)}")
+        progress.say(
+            f"{config.run.name}: {config.algorithm.name} on {config.data.name}, {_words(config, run.training)}"
+        )
         if warning := _inert_objective(config):
             progress.say(warning)
         progress.say(f"starting Ray, {config.rollout.engines} vLLM engine(s), {config.learner.ranks} learner rank(s)")
@@ -86,20 +49,9 @@ def _train(config: Config, tokenizer: Any, training: PromptSet, heldout: list[Pr
             if metrics["step"]:
                 progress.step(metrics)
 
-        with running_stack(config, tokenizer, directory) as stack:
-            evaluator = Evaluator(
-                evaluation_data(config).name,
-                heldout,
-                config.eval.samples,
-                SamplingSettings.for_evaluation(config),
-                stack.engines,
-                stack.verifier,
-                directory.evaluation,
-            )
-            stream = PromptStream(training, config.seed, shuffle=config.data.shuffle)
-            trainer = Trainer(config, stack, stream, evaluator, directory, on_step)
+        with running_stack(config, run.tokenizer, directory) as stack:
+            trainer = run.trainer(stack, on_step)
             if resume:
-                trainer.load(resume)
                 progress.say(f"resumed from {resume}")
             progress.say(f"ready after {time.monotonic() - started:.0f} s; logs in {directory.logs}")
             with _stopping_on_signal(trainer, progress):
@@ -131,13 +83,6 @@ def _inert_objective(config: Config) -> str | None:
         f"warning: trainer.updates_per_step=1: at the only update the policy is still the one that sampled, and {name} "
         f"is {twin}; set it to 2 or more to see a difference"
     )
-
-
-def _checkpoint_to_resume(config: Config, directory: RunDirectory) -> Path | None:
-    if config.resume not in ("auto", "never"):
-        return Path(config.resume)
-    steps = directory.checkpoint_steps()
-    return directory.checkpoint(steps[-1]) if config.resume == "auto" and steps else None
 
 
 @contextmanager

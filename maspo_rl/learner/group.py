@@ -46,6 +46,10 @@ class LearnerGroup:
         """Process ids of the ranks, once all stand."""
         return list(wait_for(self._started, seconds=self._timeout_s, who="learner ranks", what="start"))
 
+    def begin(self, settings: LearnerSettings) -> None:
+        """Another run on the same processes: a fresh policy, optimiser and objective. `connect` again afterwards."""
+        self._all("begin", settings)
+
     def connect(self, backend: str, engines: list[Any], tensor_parallel: int) -> None:
         """Opens the weight transfer from the ranks to the engines."""
         self._all("connect", backend, engines, tensor_parallel, self._timeout_s)

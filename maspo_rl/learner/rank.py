@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import socket
@@ -27,6 +28,7 @@ from maspo_rl.learner.statistics import Statistics
 from maspo_rl.objectives.compose import build_policy_loss
 from maspo_rl.objectives.policy_loss import PolicyLoss
 from maspo_rl.types import Reduce, TokenBatch
+from maspo_rl.weights.sender import WeightSender
 
 
 class LogprobMismatch(RuntimeError):
@@ -64,6 +66,11 @@ class LearnerRank:
         self._settings = settings
         self._rank = rank
         self._ranks = settings.learner.ranks
+        self._engine: Any = None
+        self._optimizer: Any = None
+        self._model: Any = None
+        self._reference: Policy | None = None
+        self._sender: WeightSender | None = None
         if not settings.on_gpu:
             torch.set_num_threads(threads)
 
@@ -77,28 +84,35 @@ class LearnerRank:
         return node, ",".join(devices), ray.util.get_node_ip_address(), port
 
     def start(self, address: str, port: int) -> int:
-        """Joins the group at rank 0's address, loads the policy, starts DeepSpeed; returns the process id."""
-        settings, learner = self._settings, self._settings.learner
-        join_process_group(self._rank, self._ranks, address, port, on_gpu=settings.on_gpu, timeout_s=learner.timeout_s)
-        dtype = getattr(torch, settings.dtype)
+        """Joins the group at rank 0's address, and begins a run; returns the process id."""
+        settings = self._settings
+        timeout_s = settings.learner.timeout_s
+        join_process_group(self._rank, self._ranks, address, port, on_gpu=settings.on_gpu, timeout_s=timeout_s)
         self._device = torch.device("cuda", 0) if settings.on_gpu else torch.device("cpu")
+        self.begin(settings)
+        return os.getpid()
+
+    def begin(self, settings: LearnerSettings) -> None:
+        """Loads the policy and starts DeepSpeed: a run's beginning, whatever this process trained before."""
+        if self._engine is not None:
+            self._engine.destroy()
+            self._engine = self._optimizer = self._model = self._reference = self._sender = None
+            gc.collect()
+        self._settings, learner = settings, settings.learner
+        dtype = getattr(torch, settings.dtype)
         source = (settings.model, settings.revision, dtype, settings.attention)
         self._model = load_model(*source, gradient_checkpointing=learner.gradient_checkpointing)
+        self._loss = build_policy_loss(settings.algorithm)
         self._engine, self._optimizer = start_engine(
             Policy(self._model, settings.temperature), learner, settings.optimizer, dtype
         )
-        self._loss = build_policy_loss(settings.algorithm)
-        self._reference: Policy | None = None
         if self._loss.needs_reference:
             reference = load_model(*source, gradient_checkpointing=False).to(self._device)
             self._reference = Policy(reference, settings.temperature).requires_grad_(False)
         self._updates = 0
-        return os.getpid()
 
     def connect(self, backend: str, engines: list[Any], tensor_parallel: int, timeout_s: float) -> None:
         """Opens the weight transfer to the engines."""
-        from maspo_rl.weights.sender import WeightSender  # noqa: PLC0415 - imports vLLM
-
         self._sender = WeightSender(
             self._model,
             rank=self._rank,
@@ -110,6 +124,8 @@ class LearnerRank:
 
     def send_weights(self) -> str:
         """Sends the present weights to every engine; the digest of what was sent."""
+        if self._sender is None:
+            raise RuntimeError("not connected to the engines: call connect after start and after each begin")
         return self._sender.send()
 
     def step(self, batch: SequenceBatch) -> dict[str, float]:
@@ -212,7 +228,7 @@ class LearnerRank:
             one = torch.ones(1, device=self._device)
             statistics.add("optim/grad_norm", one * self._optimizer.grad_norm)
             statistics.add("policy/loss", total_loss[None])
-        return self._optimizer.applied
+        return bool(self._optimizer.applied)
 
     def _observe(
         self,

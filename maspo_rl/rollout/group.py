@@ -22,7 +22,6 @@ class EngineGroup:
     """
 
     def __init__(self, config: Config, settings: EngineSettings, places: list[EnginePlace], logs: Path) -> None:
-        self._seed = config.seed
         self._timeout_s = config.rollout.timeout_s
         environment = actor_environment(config.cluster, config.rollout.threads)
         actor = ray.remote(Engine)
@@ -49,7 +48,7 @@ class EngineGroup:
         """`samples` rollouts per prompt, in the prompts' order; seeds depend on (run seed, step, prompt, index)."""
         shares = [prompts[index :: len(self.actors)] for index in range(len(self.actors))]
         references = [
-            actor.generate.remote(sample_requests(share, samples, self._seed, step), sampling, version)
+            actor.generate.remote(sample_requests(share, samples, sampling.seed, step), sampling, version)
             for actor, share in zip(self.actors, shares, strict=True)
             if share
         ]

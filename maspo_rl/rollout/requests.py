@@ -11,23 +11,26 @@ from maspo_rl.types import Prompt
 
 @dataclass(frozen=True, slots=True)
 class SamplingSettings:
-    """How responses are drawn. `top_k` 0 is off; `max_new_tokens` counts the stop token."""
+    """How responses are drawn. `top_k` 0 is off; `max_new_tokens` counts the stop token; `seed` is the run's."""
 
     temperature: float
     top_p: float
     top_k: int
     max_new_tokens: int
     stop: tuple[str, ...]
+    seed: int
 
     @classmethod
     def for_training(cls, config: Config) -> SamplingSettings:
         rollout = config.rollout
-        return cls(rollout.temperature, rollout.top_p, rollout.top_k, rollout.max_new_tokens, tuple(rollout.stop))
+        limit, stop = rollout.max_new_tokens, tuple(rollout.stop)
+        return cls(rollout.temperature, rollout.top_p, rollout.top_k, limit, stop, config.seed)
 
     @classmethod
     def for_evaluation(cls, config: Config) -> SamplingSettings:
         limit = config.eval.max_new_tokens or config.rollout.max_new_tokens
-        return cls(config.eval.temperature, config.eval.top_p, 0, limit, tuple(config.rollout.stop))
+        stop = tuple(config.rollout.stop)
+        return cls(config.eval.temperature, config.eval.top_p, 0, limit, stop, config.seed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,85 @@ Importing this module registers the backends in the process it is imported in; v
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from multiprocessing.shared_memory import SharedMemory
 from typing import Any
 
 import torch
 from torch import Tensor
+from vllm.distributed.weight_transfer.base import (
+    WeightTransferEngine,
+    WeightTransferInitInfo,
+    WeightTransferUpdateInfo,
+)
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 from vllm.distributed.weight_transfer.ipc_engine import IPCWeightTransferEngine
 from vllm.distributed.weight_transfer.nccl_engine import NCCLWeightTransferEngine
+from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
+from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
 from maspo_rl.weights.digest import RunningDigest
-from maspo_rl.weights.shared_memory import SharedMemoryEngine
+from maspo_rl.weights.layout import TensorMeta, tensors_in
 
 if not torch.cuda.is_available() and torch.cpu._is_amx_tile_supported():
     # A child process that never asked the kernel for the AMX state dies at its first bfloat16 product.
     torch.cpu._init_amx()
+
+
+@dataclass
+class SharedMemoryInitInfo(WeightTransferInitInfo):
+    """Name of the segment and, in order, what lies in it."""
+
+    segment: str
+    names: list[str]
+    dtype_names: list[str]
+    shapes: list[list[int]]
+
+
+@dataclass
+class SharedMemoryUpdateInfo(WeightTransferUpdateInfo):
+    """Nothing: the segment's layout never changes."""
+
+
+class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemoryUpdateInfo]):
+    """The engine's side: reads the segment through vLLM's layerwise reload."""
+
+    init_info_cls = SharedMemoryInitInfo
+    update_info_cls = SharedMemoryUpdateInfo
+
+    _weights: list[tuple[str, Tensor]]
+
+    def init_transfer_engine(self, init_info: SharedMemoryInitInfo) -> None:
+        metadata = [
+            TensorMeta(name, getattr(torch, dtype), torch.Size(shape))
+            for name, dtype, shape in zip(init_info.names, init_info.dtype_names, init_info.shapes, strict=True)
+        ]
+        memory = SharedMemory(init_info.segment)
+        # Python before 3.13 registers an opened segment as if it were created here, and would unlink it a second time.
+        resource_tracker.unregister(memory._name, "shared_memory")  # type: ignore[attr-defined]
+        self._weights = tensors_in(memory, metadata)
+
+    def start_weight_update(self) -> None:
+        initialize_layerwise_reload(self.model)
+
+    def finish_weight_update(self) -> None:
+        finalize_layerwise_reload(self.model, self.model_config)
+        # A head tied to the embedding gets no weights of its own, so that the reload leaves its packed copy, which the
+        # CPU kernels multiply with, as it was before the update: stale logits, and no error.
+        for layer in self.model.modules():
+            if isinstance(layer, ParallelLMHead):
+                layer.quant_method.process_weights_after_loading(layer)
+
+    def update_weights(self, update_info: dict[str, Any]) -> None:
+        # The base class ends with an accelerator synchronisation, which a CPU does not have.
+        self.receive_weights(self.parse_update_info(update_info))
+
+    def receive_weights(self, update_info: SharedMemoryUpdateInfo) -> None:
+        self.model.load_weights(self._weights)
+
+    def shutdown(self) -> None:
+        self._weights = []
 
 
 class _Witness:

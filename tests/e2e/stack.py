@@ -31,6 +31,10 @@ class RunningStack:
     prompts: list[Prompt]
     end_token_id: int
 
+    def begin(self) -> None:
+        """Gives the learner its first policy again, for whoever comes next."""
+        self.parts.begin(self.config)
+
     def publish(self) -> int:
         """Sends the learner's weights to the engine under a version of their own."""
         version = next(_VERSIONS)

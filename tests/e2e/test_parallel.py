@@ -1,7 +1,8 @@
-"""Two ranks under ZeRO-3 train like one rank without ZeRO."""
+"""Two ranks under ZeRO train like one rank without it, and a process that has trained before like a new one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,46 +11,73 @@ from safetensors.torch import load_file
 from stack import RunningStack, quickstart, sequence_batch
 
 from maspo_rl.assembly import learner_settings
-from maspo_rl.data import load_tokenizer, resolve_model
-from maspo_rl.learner import LearnerGroup
+from maspo_rl.data import load_tokenizer
+from maspo_rl.learner import LearnerGroup, LearnerSettings, SequenceBatch
 
 STEPS = 5  # of two updates each: ten updates
 
+Trained = tuple[list[float], dict[str, torch.Tensor]]
 
-def trained(path: Path, batches: list, *overrides: str) -> tuple[list[float], dict[str, torch.Tensor]]:
-    """Losses of each step and the final weights of a fresh learner over `batches`."""
+
+def settings_of(path: Path, *overrides: str) -> LearnerSettings:
     config = quickstart(path, "trainer.updates_per_step=2", "optimizer.lr=1e-4", *overrides)
     # The batches were sampled by another policy than the one that trains on them after the first update.
     config.weights.max_logprob_gap = 100.0
-    settings = learner_settings(config, resolve_model("embedded"), "float32", load_tokenizer("embedded"))
-    learners = LearnerGroup(config, settings, path / "logs")
-    learners.wait_until_ready()
+    return learner_settings(config, load_tokenizer("embedded"))
+
+
+def trained(learners: LearnerGroup, batches: list[SequenceBatch], path: Path) -> Trained:
+    """Losses of each step over `batches`, and the weights after them."""
     losses = [learners.step(batch)["policy/loss"] for batch in batches]
     learners.save(path / "saved")
-    learners.end()
     return losses, load_file(path / "saved" / "policy" / "model.safetensors")
 
 
 @pytest.fixture(scope="module")
-def batches(stack: RunningStack) -> list:
+def batches(stack: RunningStack) -> list[SequenceBatch]:
     version = stack.publish()
     return [sequence_batch(stack.sample(version, step), step) for step in range(STEPS)]
 
 
+@pytest.fixture(scope="module")
+def single(stack: RunningStack, batches: list[SequenceBatch], tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """One rank without ZeRO: the session's own learner, begun anew."""
+    path = tmp_path_factory.mktemp("zero0")
+    stack.parts.learners.begin(settings_of(path))
+    result = trained(stack.parts.learners, batches, path)
+    stack.begin()
+    return result
+
+
+@pytest.fixture(scope="module")
+def pair(stack: RunningStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LearnerGroup]:
+    path = tmp_path_factory.mktemp("pair")
+    config = quickstart(path, "learner.ranks=2")
+    learners = LearnerGroup(config, settings_of(path, "learner.ranks=2"), path / "logs")
+    learners.wait_until_ready()
+    yield learners
+    learners.end()
+
+
 @pytest.mark.parametrize("stage", [1, 2, 3])
 def test_two_ranks_with_zero_equal_one_without(
-    stage: int, batches: list, tmp_path_factory: pytest.TempPathFactory, single: tuple
+    stage: int, pair: LearnerGroup, single: Trained, batches: list[SequenceBatch], tmp_path: Path
 ) -> None:
-    path = tmp_path_factory.mktemp(f"zero{stage}")
     # A small budget makes several, and unequally many, micro-batches on each rank.
-    losses, weights = trained(
-        path, batches, "learner.ranks=2", f"learner.zero_stage={stage}", "learner.micro_batch_tokens=300"
-    )
+    overrides = ("learner.ranks=2", f"learner.zero_stage={stage}", "learner.micro_batch_tokens=300")
+    pair.begin(settings_of(tmp_path, *overrides))
+    losses, weights = trained(pair, batches, tmp_path)
     assert losses == pytest.approx(single[0], rel=1e-4, abs=1e-5)
     for name, expected in single[1].items():
         torch.testing.assert_close(weights[name], expected, rtol=0, atol=2e-5)
 
 
-@pytest.fixture(scope="module")
-def single(batches: list, tmp_path_factory: pytest.TempPathFactory) -> tuple:
-    return trained(tmp_path_factory.mktemp("zero0"), batches, "learner.ranks=1", "learner.zero_stage=0")
+def test_a_process_that_has_trained_before_trains_like_a_new_one(
+    stack: RunningStack, single: Trained, batches: list[SequenceBatch], tmp_path: Path
+) -> None:
+    stack.parts.learners.begin(settings_of(tmp_path))
+    losses, weights = trained(stack.parts.learners, batches, tmp_path)
+    stack.begin()
+    assert losses == single[0]
+    for name, expected in single[1].items():
+        assert torch.equal(weights[name], expected), name

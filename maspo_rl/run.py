@@ -1,0 +1,99 @@
+"""One run: what it needs before anything starts, and its trainer on a running stack."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from maspo_rl.config.check import Catalogue, check
+from maspo_rl.config.derived import evaluation_data, run_directory
+from maspo_rl.config.errors import InputError
+from maspo_rl.config.load import load, save
+from maspo_rl.config.schema import Config
+from maspo_rl.data import PromptSet, PromptStream, check_data, embedded_policy_path, load_prompts, load_tokenizer
+from maspo_rl.report.run_directory import RunDirectory
+from maspo_rl.types import Prompt
+
+if TYPE_CHECKING:
+    from maspo_rl.assembly import Stack
+    from maspo_rl.trainer import OnStep, Trainer
+
+
+@dataclass(frozen=True)
+class Run:
+    """A checked configuration, its prompts, and the directory that it writes to."""
+
+    config: Config
+    tokenizer: Any
+    training: PromptSet
+    heldout: list[Prompt]
+    directory: RunDirectory
+
+    def checkpoint_to_resume(self) -> Path | None:
+        """The checkpoint that the run goes on from; None for a new run."""
+        if self.config.resume not in ("auto", "never"):
+            return Path(self.config.resume)
+        steps = self.directory.checkpoint_steps()
+        return self.directory.checkpoint(steps[-1]) if self.config.resume == "auto" and steps else None
+
+    def trainer(self, stack: Stack, on_step: OnStep) -> Trainer:
+        """The trainer of this run on a stack that has begun it, where the run left off."""
+        # Imported here: wrong input must be told before seconds are spent on vLLM, DeepSpeed and Ray.
+        from maspo_rl.evaluation.evaluator import Evaluator  # noqa: PLC0415
+        from maspo_rl.rollout import SamplingSettings  # noqa: PLC0415
+        from maspo_rl.trainer import Trainer  # noqa: PLC0415
+
+        evaluator = Evaluator(
+            evaluation_data(self.config).name,
+            self.heldout,
+            self.config.eval.samples,
+            SamplingSettings.for_evaluation(self.config),
+            stack.engines,
+            stack.verifier,
+            self.directory.evaluation,
+        )
+        stream = PromptStream(self.training, self.config.seed, shuffle=self.config.data.shuffle)
+        trainer = Trainer(self.config, stack, stream, evaluator, self.directory, on_step)
+        if checkpoint := self.checkpoint_to_resume():
+            trainer.load(checkpoint)
+        return trainer
+
+
+def prepare(config: Config) -> Run:
+    """Everything that a run needs before anything is started, its directory included.
+
+    Raises InputError for data that cannot fill a step and for a directory that cannot be written.
+    """
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    tokenizer = load_tokenizer(config.model.path, config.model.revision)
+    training = load_prompts(config.data, tokenizer, split="train", limit=None)
+    heldout = load_prompts(evaluation_data(config), tokenizer, split="heldout", limit=config.eval.problems)
+    if len(training) < config.trainer.prompts_per_step:
+        raise InputError(
+            f"trainer.prompts_per_step={config.trainer.prompts_per_step}: {config.data.name} has only {len(training)} "
+            f"prompts; lower it to at most that"
+        )
+    directory = RunDirectory(run_directory(config))
+    try:
+        directory.create()
+    except OSError as error:
+        raise InputError(f"run.dir={config.run.dir}: {error.strerror}: {error.filename}; choose another") from error
+    save(config, directory.config)
+    return Run(config, tokenizer, training, list(heldout), directory)
+
+
+def checked_config(overrides: list[str]) -> Config:
+    """The configuration, after every check that needs neither Ray nor a GPU. Raises InputError with all problems."""
+    config = load(overrides)
+    # Imported here: a misspelt key must be told before torch is.
+    from maspo_rl import advantages  # noqa: PLC0415
+    from maspo_rl.objectives.compose import build_policy_loss  # noqa: PLC0415
+
+    catalogue = Catalogue(build_policy_loss, advantages.build, embedded_policy_path())
+    problems = check(config, catalogue)
+    if problems:
+        raise InputError("\n".join(problems))
+    check_data(config.data, config.model.path)
+    return config
