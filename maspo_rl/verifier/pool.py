@@ -1,36 +1,37 @@
-"""Worker processes that can be killed: one thread of the caller's process owns one child and its deadline."""
+"""A pool that stays full whatever becomes of its workers: one thread of the caller's process owns one worker."""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from collections import Counter
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from maspo_rl.config.verifier import VerifierConfig
-from maspo_rl.verifier.channel import Message
-from maspo_rl.verifier.child import START_DEADLINE_S, Child, WorkerStartError
+from maspo_rl.verifier.process import START_DEADLINE_S, ForkServer, Worker, WorkerStartError
+from maspo_rl.verifier.worker import Message
 
 START_ATTEMPTS = 3
 START_PAUSE_S = 10.0
-RETRIES = {"died": 3, "error": 1, "starved": 1}
-STARVED_SHARE = 0.1
+MOST_ATTEMPTS = 2
+"""A judgement that failed by no fault of the answer is made once more, by whichever worker comes free."""
+_IDLE_CHECK_S = 1.0
+_STARVED_SHARE = 0.1
 
 
 @dataclass(slots=True)
 class Job:
     request: Message
     future: Future[Message] = field(default_factory=Future)
-    retried: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
 
     def fail(self, reason: str) -> None:
         self.future.set_result({"label": "error", "reason": reason})
 
 
 class Pool:
-    """`config.workers` children, started at the first job, kept full whatever becomes of them.
+    """`config.workers` workers, started at the first job.
 
     `submit` may be called from any thread; each future ends with a message: a label, a reason, perhaps a reward.
     """
@@ -40,14 +41,16 @@ class Pool:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._children: dict[int, Child] = {}
+        self._server: ForkServer | None = None
+        self._workers: dict[int, Worker] = {}
         self._closed = False
+        self._refusal, self._refused_until = "", 0.0
         self.restarts = {"deadline": 0, "died": 0, "recycled": 0}
         self.retries = 0
         self.pending = 0
 
     def start(self) -> None:
-        """Start the children in the background; returns at once."""
+        """Start the workers in the background; returns at once."""
         with self._lock:
             if self._closed:
                 raise RuntimeError("this verifier is closed; create another")
@@ -71,20 +74,20 @@ class Pool:
     def patience_s(self, jobs: int) -> float:
         """Seconds after which `jobs` judgements submitted now must be over, whatever happens: the callers' deadline."""
         rounds = (self.pending + jobs) / self._config.workers + 1
-        attempts = 1 + sum(RETRIES.values())
-        return rounds * attempts * (self._config.deadline_s + 1) + START_ATTEMPTS * START_DEADLINE_S
+        return rounds * MOST_ATTEMPTS * (self._config.deadline_s + 1) + START_ATTEMPTS * START_DEADLINE_S
 
     def process_ids(self) -> list[int]:
         """The workers that live now."""
         with self._lock:
-            return [child.server_pid for child in self._children.values() if child.server_pid and child.is_alive()]
+            return [worker.pid for worker in self._workers.values() if not worker.is_gone()]
 
     def close(self) -> None:
-        """Kill the children; jobs that have no verdict end as errors. May be called twice."""
+        """Kill the workers; jobs that have no verdict end as errors. May be called twice."""
         with self._lock:
             self._closed = True
-            for child in self._children.values():
-                child.kill()
+            if self._server is not None:
+                self._server.close()
+                self._server = None
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
@@ -98,79 +101,76 @@ class Pool:
             self.pending += change
 
     def _serve(self, index: int) -> None:
-        child: Child | None = None
-        refusal, refused_until = "", 0.0
         while True:
-            if child is None and time.monotonic() >= refused_until:
-                try:
-                    child = self._start_child(index)
-                except WorkerStartError as error:
-                    refusal, refused_until = str(error), time.monotonic() + START_PAUSE_S
+            self._live_worker(index)
             try:
-                job = self._jobs.get(timeout=START_PAUSE_S if child is None else None)
+                job = self._jobs.get(timeout=_IDLE_CHECK_S)
             except queue.Empty:
                 continue
             if job is None:
                 break
-            if self._closed or child is None:
-                job.fail("the verifier was closed" if self._closed else refusal)
-            elif not self._judge(child, job):
-                self._drop_child(index)
-                child = None
-        self._drop_child(index)
+            worker = self._live_worker(index)
+            if worker is None:
+                job.fail("the verifier was closed" if self._closed else self._refusal)
+            else:
+                self._judge(worker, job)
+        self._drop_worker(index)
 
-    def _judge(self, child: Child, job: Job) -> bool:
-        """Whether the child can be used again."""
-        began, cpu_began = time.monotonic(), child.server_cpu_s()
+    def _judge(self, worker: Worker, job: Job) -> None:
+        job.attempts += 1
+        began, cpu_began = time.monotonic(), worker.cpu_s()
         try:
-            reply = child.ask(job.request, self._config.deadline_s)
+            reply = worker.ask(job.request, self._config.deadline_s)
         except TimeoutError:
             self.restarts["deadline"] += 1
             # A worker without CPU time says nothing of the answer; but a user's function may wait.
-            starved = child.server_cpu_s() - cpu_began < STARVED_SHARE * self._config.deadline_s
-            if not (starved and self._config.function is None and self._retry(job, "starved")):
-                reason = f"no verdict within {self._config.deadline_s:g} s; the worker was killed"
-                job.future.set_result({"label": "timeout", "reason": reason, "seconds": time.monotonic() - began})
-            return child.replace_server()
+            starved = worker.cpu_s() - cpu_began < _STARVED_SHARE * self._config.deadline_s
+            worker.kill()
+            reason = f"no verdict within {self._config.deadline_s:g} s; the worker was killed"
+            reply = {"label": "timeout", "reason": reason, "again": starved and self._config.function is None}
         except (OSError, ValueError):
             self.restarts["died"] += 1
-            if not self._retry(job, "died"):
-                job.fail(f"the worker died {job.retried['died'] + 1} times")
-            return child.is_alive()
-        if reply["label"] != "error" or not self._retry(job, "error"):
+            worker.kill()
+            reply = {"label": "error", "reason": f"the worker died {job.attempts} times", "again": True}
+        if reply.pop("again", reply["label"] == "error") and job.attempts < MOST_ATTEMPTS and not self._closed:
+            self.retries += 1
+            self._jobs.put(job)
+        else:
             job.future.set_result(reply | {"seconds": time.monotonic() - began})
-        if child.judged < self._config.recycle_after:
-            return True
-        self.restarts["recycled"] += 1
-        return child.replace_server()
+        if worker.judged >= self._config.recycle_after and not worker.is_gone():
+            self.restarts["recycled"] += 1
+            worker.kill()
 
-    def _retry(self, job: Job, cause: str) -> bool:
-        """Put a job back, within the limit of its cause."""
-        if self._closed or job.retried[cause] >= RETRIES[cause]:
-            return False
-        job.retried[cause] += 1
-        self.retries += 1
-        self._jobs.put(job)
-        return True
-
-    def _start_child(self, index: int) -> Child:
-        failure = WorkerStartError("the verifier was closed")
+    def _live_worker(self, index: int) -> Worker | None:
+        """The worker of a thread, a new one in place of one that is gone; None while none can be started."""
+        worker = self._workers.get(index)
+        if worker is not None and not worker.is_gone():
+            return worker
+        self._drop_worker(index)
+        if time.monotonic() < self._refused_until:
+            return None
         for _ in range(START_ATTEMPTS):
             with self._lock:
                 if self._closed:
-                    break
-                child = self._children[index] = Child(self._config)
+                    return None
+                if self._server is not None and self._server.is_gone():
+                    self._server.close()
+                    self._server = None
+                self._server = self._server or ForkServer(self._config)
+                server = self._server
             try:
-                child.wait_ready()
+                worker = Worker(server)
             except WorkerStartError as error:
-                failure = error
-                self._drop_child(index)
-            else:
-                return child
-        raise failure
+                self._refusal, self._refused_until = str(error), time.monotonic() + START_PAUSE_S
+                continue
+            with self._lock:
+                self._workers[index] = worker
+            self._refused_until = 0.0
+            return worker
+        return None
 
-    def _drop_child(self, index: int) -> None:
+    def _drop_worker(self, index: int) -> None:
         with self._lock:
-            child = self._children.pop(index, None)
-        if child is not None:
-            child.close()
+            worker = self._workers.pop(index, None)
+        if worker is not None:
+            worker.close()

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.types import Label, Verdict
-from maspo_rl.verifier.channel import Message
 from maspo_rl.verifier.extract import Extraction, extract
 from maspo_rl.verifier.judge import Result, gold_trouble, quick, quick_long
 from maspo_rl.verifier.normalise import normalise
 from maspo_rl.verifier.pool import Pool
 from maspo_rl.verifier.reward import reward_of
+from maspo_rl.verifier.worker import Message
 
 _MOST_CACHED_CHARS = 1024
 _MOST_EXAMPLES = 10

@@ -1,4 +1,4 @@
-"""The child process: one judgement at a time on its main thread, until its socket closes, it is killed or recycled."""
+"""What runs in the verifier's processes: a server that imports once and forks workers, each judging one at a time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ import resource
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
+from typing import Any
 
-from maspo_rl.verifier.channel import Channel, Message
-
+Message = dict[str, Any]
 RewardFunction = Callable[[str, str, str], float]
 _PR_SET_PDEATHSIG = 1
-MOST_QUICK_DEATHS = 50
 
 
 def die_with_parent(parent_pid: int) -> None:
@@ -57,54 +55,49 @@ def answer(request: Message, function: RewardFunction | None) -> Message:
     return {"label": "scored", "reason": "the configured reward function", "reward": reward}
 
 
-def serve(channel: Channel, function_path: str | None) -> None:
-    """Answer requests until the other end is gone. What was meant for a killed predecessor is passed over."""
-    try:
-        function = load_function(function_path) if function_path else None
-    except Exception as error:  # noqa: BLE001 - told to the parent, which reports it with the remedy
-        channel.send({"ready": False, "reason": f"{type(error).__name__}: {error}"[:500]})
-        return
-    own_pid = os.getpid()
-    channel.send({"ready": True, "pid": own_pid})
-    while True:
+def work(end: socket.socket, function_path: str | None) -> None:
+    """Greet, then answer requests, one JSON line each, until the other end is gone."""
+    with end.makefile("rwb") as stream:
+
+        def send(message: Message) -> None:
+            stream.write(json.dumps(message).encode() + b"\n")
+            stream.flush()
+
         try:
-            request = channel.receive()
-            if isinstance(request, dict) and request.get("to") == own_pid:
-                channel.send(answer(request, function))
-        except ValueError:
-            continue
-        except ConnectionError:
+            function = load_function(function_path) if function_path else None
+        except Exception as error:  # noqa: BLE001 - told to the pool, which reports it with the remedy
+            send({"trouble": f"{type(error).__name__}: {error}"[:500]})
             return
+        send({"trouble": "", "pid": os.getpid()})
+        for line in stream:
+            send(answer(json.loads(line), function))
 
 
 def main() -> None:
-    """Import once, then fork one server after another: a killed one is replaced in milliseconds.
+    """Fork a worker for each socket that comes in over the control socket.
 
     `argv[1]` is the settings as JSON. Nothing here has threads, so forking is safe; a user's module is imported in the
-    server, since it might.
+    worker, since it might.
     """
     settings = json.loads(sys.argv[1])
     die_with_parent(settings["parent_pid"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (settings["memory_bytes"], settings["memory_bytes"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    channel = Channel(socket.socket(fileno=settings["descriptor"]))
     if not settings["function"]:
         from maspo_rl.verifier.judge import warm_up  # noqa: PLC0415 - after the memory limit is set
 
         warm_up()
     gc.collect()
     gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries the workers
     own_pid = os.getpid()
-    quick_deaths = 0
-    while quick_deaths < MOST_QUICK_DEATHS:
-        began = time.monotonic()
-        server = os.fork()
-        if server == 0:
+    control = socket.socket(fileno=settings["control"])
+    while ends := socket.recv_fds(control, 1, 1)[1]:
+        if os.fork() == 0:
             die_with_parent(own_pid)
-            serve(channel, settings["function"])
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            control.close()
+            work(socket.socket(fileno=ends[0]), settings["function"])
             os._exit(0)
-        _, status = os.waitpid(server, 0)
-        if status == 0:
-            return
-        quick_deaths = quick_deaths + 1 if time.monotonic() - began < 0.02 else 0
+        os.close(ends[0])

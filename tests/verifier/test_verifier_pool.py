@@ -67,32 +67,36 @@ def test_hostile_answers_among_many_lose_none() -> None:
 
 
 def test_killing_workers_at_random_changes_no_verdict() -> None:
+    """One kill a batch: a judgement that meets it is made once more, and no judgement can meet two."""
     questions = symbolic(600)
-    stop = threading.Event()
+    chance = random.Random(7)
     kills = 0
 
-    def kill_some(verifier: Verifier) -> None:
+    def kill_one(verifier: Verifier) -> None:
         nonlocal kills
-        chance = random.Random(7)
-        while not stop.wait(0.15):
-            processes = verifier.process_ids()
-            if len(processes) == 2:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    psutil.Process(chance.choice(processes)).kill()
-                    kills += 1
+        time.sleep(chance.random() * 0.03)
+        with contextlib.suppress(psutil.NoSuchProcess, IndexError):
+            psutil.Process(chance.choice(verifier.process_ids())).kill()
+            kills += 1
 
+    verdicts = []
     with Verifier(VerifierConfig(workers=2)) as verifier:
         verifier.wait_ready()
-        killer = threading.Thread(target=kill_some, args=(verifier,))
-        killer.start()
-        verdicts = []
         for start in range(0, 600, 20):
+            killer = threading.Thread(target=kill_one, args=(verifier,))
+            killer.start()
             verdicts += verifier.judge_many(questions[start : start + 20])
-            time.sleep(0.1)
-        stop.set()
-        killer.join()
+            killer.join()
     assert kills >= 3
     assert [verdict.label for verdict in verdicts] == [Label.WRONG, Label.CORRECT] * 300
+
+
+def test_a_judgement_is_made_twice_at_most(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    with Verifier(VerifierConfig(workers=2, function="reward_functions:deadly")) as verifier:
+        verdict = verifier.judge_many([Question(str(calls), "", "any")])[0]
+        assert (verdict.label, verdict.reward, verifier.counts()["retries"]) == (Label.ERROR, None, 1)
+    assert calls.read_text(encoding="utf-8") == "called\n" * 2
 
 
 def test_threads_and_event_loops_get_the_same_verdicts(verifier: Verifier) -> None:
