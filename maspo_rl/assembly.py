@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from maspo_rl.cluster import engine_places, ray_session
+from maspo_rl.cluster import engine_places, ray_session, wait_for
 from maspo_rl.cluster.precision import compute_dtype
 from maspo_rl.config.derived import context_tokens
 from maspo_rl.config.schema import Config
@@ -59,6 +59,21 @@ def running_stack(config: Config, tokenizer: Any, directory: RunDirectory) -> It
         stack = Stack(engines, learners, verifier, tokenizer)
         stack.connect(config)
         yield stack
+
+
+@contextmanager
+def running_engines(config: Config, directory: RunDirectory) -> Iterator[tuple[EngineGroup, Verifier]]:
+    """Ray, engines with the weights of `model.path` under policy version 0, and the verifier; all gone on any exit."""
+    alone = replace(config.cluster, colocate=False)
+    with ray_session(alone), Verifier(config.verifier) as verifier:
+        verifier.start()
+        places = engine_places(alone, config.rollout.engines, config.rollout.tensor_parallel, [])
+        engines = EngineGroup(config, _engine_settings(config), places, directory.logs.resolve())
+        engines.wait_until_ready()
+        # The digest of what was received: nothing, as these weights came with the model.
+        started = [actor.confirm.remote(0, None) for actor in engines.actors]
+        wait_for(started, seconds=config.rollout.timeout_s, who="rollout engines", what="confirm the model's weights")
+        yield engines, verifier
 
 
 def _transfer_backend(config: Config) -> str:
