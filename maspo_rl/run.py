@@ -15,6 +15,7 @@ from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptSet, PromptStream, check_data, embedded_policy_path, load_prompts, load_tokenizer
 from maspo_rl.report.run_directory import RunDirectory
 from maspo_rl.types import Prompt
+from maspo_rl.verifier import Verifier
 
 if TYPE_CHECKING:
     from maspo_rl.assembly import Stack
@@ -68,8 +69,21 @@ def prepare(config: Config) -> Run:
     """
     logging.getLogger("transformers").setLevel(logging.ERROR)
     tokenizer = load_tokenizer(config.model.path, config.model.revision)
-    training = load_prompts(config.data, tokenizer, split="train", limit=None)
-    heldout = load_prompts(evaluation_data(config), tokenizer, split="heldout", limit=config.eval.problems)
+    # A function of the user's may pay by anything; ours needs golds that it can read.
+    with Verifier(config.verifier) as verifier:
+        check_golds = verifier.check_golds if config.verifier.function is None else None
+        training = load_prompts(config.data, tokenizer, split="train", limit=None, check_golds=check_golds)
+        heldout = load_prompts(
+            evaluation_data(config), tokenizer, split="heldout", limit=config.eval.problems, check_golds=check_golds
+        )
+    for prompts in (training, heldout):
+        if prompts.unparseable:
+            named = "; ".join(prompts.unparseable)
+            logging.getLogger(__name__).warning(
+                "%d gold(s) left out, as no answer can be judged against them: %s",
+                prompts.counts["unparseable_gold"],
+                named,
+            )
     if len(training) < config.trainer.prompts_per_step:
         raise InputError(
             f"trainer.prompts_per_step={config.trainer.prompts_per_step}: {config.data.name} has only {len(training)} "

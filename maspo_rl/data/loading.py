@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,10 @@ from maspo_rl.types import Prompt
 ARITHMETIC = "arithmetic"
 ARITHMETIC_TRAIN = 10_000
 ARITHMETIC_HELDOUT = 1_000
+_MOST_NAMED = 5
+
+GoldCheck = Callable[[Sequence[str]], list[str | None]]
+"""For each gold why no answer can be judged against it, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +32,13 @@ class PromptSet:
     """Prompts with distinct ids, in the order of their source.
 
     `counts` says what became of the rows: `read`, and what was left out as `duplicate` (same problem and gold),
-    `conflicting_gold` (same problem, several golds), `empty` (no problem or no gold) and `too_long`.
+    `conflicting_gold` (same problem, several golds), `empty` (no problem or no gold), `unparseable_gold` (where golds
+    were checked) and `too_long`. `unparseable` names the first of those golds with their rows.
     """
 
     prompts: tuple[Prompt, ...]
     counts: Mapping[str, int]
+    unparseable: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.prompts)
@@ -44,7 +50,9 @@ class PromptSet:
         return iter(self.prompts)
 
 
-def load_prompts(config: DataConfig, tokenizer: Any, *, split: Split, limit: int | None) -> PromptSet:
+def load_prompts(
+    config: DataConfig, tokenizer: Any, *, split: Split, limit: int | None, check_golds: GoldCheck | None = None
+) -> PromptSet:
     """The prompts of one split, at most `limit` of them; of training also at most `config.problems`.
 
     Raises InputError for whatever the configuration gets wrong and for a split that ends up empty.
@@ -52,10 +60,18 @@ def load_prompts(config: DataConfig, tokenizer: Any, *, split: Split, limit: int
     _check_values(config)
     limits = [limit, config.problems if split == "train" else None]
     limit = min((value for value in limits if value is not None), default=None)
+    unparseable: list[str] = []
     if config.name == ARITHMETIC:
         pairs, counts = _arithmetic(config, split, limit)
     else:
-        pairs, counts = _golds(_rows(config, split), config, split)
+        found, counts = _golds(_rows(config, split), config, split)
+        if check_golds is not None:
+            troubles = check_golds([gold for _, gold, _ in found])
+            judged = list(zip(found, troubles, strict=True))
+            unparseable = [f"{place}: {gold[:60]!r} {trouble}" for (_, gold, place), trouble in judged if trouble]
+            counts["unparseable_gold"] = len(unparseable)
+            found = [row for row, trouble in judged if not trouble]
+        pairs = [(problem, gold) for problem, gold, _ in found]
     prompts: list[Prompt] = []
     for (problem, gold), token_ids in zip(pairs, render([text for text, _ in pairs], config, tokenizer), strict=True):
         if len(token_ids) > config.max_prompt_tokens:
@@ -63,8 +79,8 @@ def load_prompts(config: DataConfig, tokenizer: Any, *, split: Split, limit: int
         else:
             prompts.append(Prompt(prompt_id(config.name, problem, gold), token_ids, problem, gold, config.name))
     if not prompts:
-        raise InputError(_why_empty(config, split, counts))
-    return PromptSet(tuple(prompts[:limit]), counts)
+        raise InputError(_why_empty(config, split, counts, unparseable))
+    return PromptSet(tuple(prompts[:limit]), counts, tuple(unparseable[:_MOST_NAMED]))
 
 
 def prompt_id(dataset: str, problem: str, gold: str) -> str:
@@ -153,11 +169,12 @@ def _rows(config: DataConfig, split: Split) -> Iterator[Row]:
     return at_levels(hub_rows(config, name), config)
 
 
-def _golds(rows: Iterator[Row], config: DataConfig, split: Split) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """Problems with their one gold, and the counts."""
+def _golds(rows: Iterator[Row], config: DataConfig, split: Split) -> tuple[list[tuple[str, str, str]], dict[str, int]]:
+    """Problems with their one gold and the first row that has it, and the counts."""
     shared = not config.heldout_files and (bool(config.files) or not config.heldout_split)
     counts = dict.fromkeys(("read", "empty", "duplicate", "conflicting_gold", "too_long"), 0)
     golds: defaultdict[str, list[str]] = defaultdict(list)
+    places: dict[str, str] = {}
     for place, row in rows:
         problem = problem_text(row, config, place)
         if shared and arithmetic.hashed_split(problem, config.heldout_share) != split:
@@ -166,15 +183,17 @@ def _golds(rows: Iterator[Row], config: DataConfig, split: Split) -> tuple[list[
         gold = gold_answer(row, config, place)
         if problem and gold:
             golds[problem].append(gold)
+            places.setdefault(problem, place)
         else:
             counts["empty"] += 1
     for found in golds.values():
         counts["duplicate" if len(set(found)) == 1 else "conflicting_gold"] += len(found) - 1
     counts["conflicting_gold"] += sum(len(set(found)) > 1 for found in golds.values())
-    return [(problem, found[0]) for problem, found in golds.items() if len(set(found)) == 1], counts
+    alone = [(problem, found[0]) for problem, found in golds.items() if len(set(found)) == 1]
+    return [(problem, gold, places[problem]) for problem, gold in alone], counts
 
 
-def _why_empty(config: DataConfig, split: Split, counts: Mapping[str, int]) -> str:
+def _why_empty(config: DataConfig, split: Split, counts: Mapping[str, int], unparseable: Sequence[str]) -> str:
     """The line for a split without a prompt."""
     if not counts["read"]:
         remedy = "check the source" if split == "train" else "give data.heldout_files or raise data.heldout_share"
@@ -183,6 +202,11 @@ def _why_empty(config: DataConfig, split: Split, counts: Mapping[str, int]) -> s
         return (
             f"data.max_prompt_tokens={config.max_prompt_tokens}: all {counts['too_long']} {split} prompts of "
             f"'{config.name}' are longer; raise it"
+        )
+    if unparseable:
+        return (
+            f"data.columns.gold={config.columns.gold}: no answer can be judged against any of the {len(unparseable)} "
+            f"{split} golds of '{config.name}', such as {unparseable[0]}; name the column that holds the bare answer"
         )
     pattern = f" after data.gold_pattern={config.gold_pattern!r}" if config.gold_pattern else ""
     return (

@@ -24,6 +24,8 @@ class Result:
     reason: str
 
 
+NOT_READABLE = "is not readable"
+"""How `gold_trouble` begins where math-verify may still read the gold."""
 _MOST_GOLD_WORDS = 15
 _OPTION = re.compile(r"(?:option |choice )?\(?(?P<letter>[A-J])\)?(?P<text>)")
 _OPTION_AND_TEXT = re.compile(
@@ -86,7 +88,7 @@ class Judgement:
 
     def result(self) -> Result:
         trouble = gold_trouble(self.gold)
-        if trouble is not None and not (trouble.startswith("is not readable") and parse_latex(self.gold)):
+        if trouble is not None and not (trouble.startswith(NOT_READABLE) and parse_latex(self.gold)):
             return Result(Label.UNPARSEABLE, f"the gold {trouble}")
         if not self.answer:
             return wrong("an empty answer")
@@ -177,7 +179,7 @@ def gold_trouble(gold: str) -> str | None:
     try:
         read(gold)
     except NotUnderstoodError as trouble:
-        return f"is not readable: {trouble}"
+        return f"{NOT_READABLE}: {trouble}"
     return None
 
 

@@ -15,7 +15,7 @@ from maspo_rl.config.errors import InputError
 from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.types import Label, Verdict
 from maspo_rl.verifier.extract import Extraction, extract
-from maspo_rl.verifier.judge import Result, gold_trouble, quick, quick_long
+from maspo_rl.verifier.judge import NOT_READABLE, Result, gold_trouble, quick, quick_long
 from maspo_rl.verifier.normalise import normalise
 from maspo_rl.verifier.pool import Pool
 from maspo_rl.verifier.reward import reward_of
@@ -85,12 +85,33 @@ class Verifier:
         return self._finish(entry, 0.0)
 
     def check_gold(self, gold: str) -> str | None:
-        """Why a gold cannot be judged against, or None; for the time when data is loaded."""
-        trouble = gold_trouble(normalise(gold)) if len(gold) <= self.config.max_answer_chars else "is too long"
-        if trouble is None or not trouble.startswith("is not readable"):
-            return trouble
-        reply = self._submit(gold, gold).result(self._pool.patience_s(1))
-        return None if reply["label"] == Label.CORRECT else trouble
+        """`check_golds` of one."""
+        return self.check_golds([gold])[0]
+
+    def check_golds(self, golds: Sequence[str]) -> list[str | None]:
+        """For each gold why no answer can be judged against it, or None; for the time when data is loaded.
+
+        What our own reader cannot read is asked of the workers, all at once; data of plain answers starts none.
+        """
+        most = self.config.max_answer_chars
+        troubles = {
+            gold: gold_trouble(normalise(gold)) if len(gold) <= most else f"has more than {most} characters"
+            for gold in dict.fromkeys(golds)
+        }
+        asked = {
+            gold: self._submit(gold, gold)
+            for gold, trouble in troubles.items()
+            if trouble is not None and trouble.startswith(NOT_READABLE)
+        }
+        deadline = time.monotonic() + self._pool.patience_s(0)
+        for gold, future in asked.items():
+            try:
+                reply = future.result(max(0.0, deadline - time.monotonic()))
+            except FutureTimeoutError:
+                continue
+            if reply["label"] == Label.CORRECT:
+                troubles[gold] = None
+        return [troubles[gold] for gold in golds]
 
     def counts(self) -> dict[str, int]:
         """Verdicts by label, how they came about, and what became of workers, since the start."""

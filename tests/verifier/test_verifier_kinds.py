@@ -399,6 +399,10 @@ def test_a_raised_digit_after_a_brace_is_a_power() -> None:
         ("\\frac{d x}{d t}=k x-a", "\\frac{dx}{dt} = kx - a"),
         ("\\sinx", "\\sin x"),
         ("\\begin{pmatrix}4\\-3\\end{pmatrix}", "\\begin{pmatrix}4\\\\-3\\end{pmatrix}"),
+        (
+            "\\begin{pmatrix}1&\\phantom{-}2\\\\-3&\\phantom -4\\end{pmatrix}",
+            "\\begin{pmatrix}1&2\\\\-3&4\\end{pmatrix}",
+        ),
         ("3万", "30000"),
         ("\\sqrt[3]{-8}", "-2"),
         ("\\frac{\\log 2}{\\log 2-\\log 3}", "\\frac{1}{1-\\log_2 3}"),
