@@ -24,18 +24,17 @@ from maspo_rl.config.schema import LearnerConfig
 from maspo_rl.objectives import build, catalogue
 from maspo_rl.objectives.base import Objective
 from maspo_rl.objectives.diagnostics import diagnose
-from maspo_rl.objectives.lp_reg import ProxyTokenBatch
 from maspo_rl.types import TokenBatch, Totals
 
 
-def tokens(count: int, seed: int) -> ProxyTokenBatch:
+def tokens(count: int, seed: int) -> TokenBatch:
     """Tokens of responses of 1000, most of them probable, a few updates off policy."""
     generator = torch.Generator().manual_seed(seed)
     sequence = torch.arange(count) // 1000
     sequences = int(sequence[-1]) + 1
     old = -(torch.rand(len(sequence), generator=generator) ** 8) * 5
     live = (old + 0.1 * torch.randn(len(sequence), generator=generator)).clamp(max=0)
-    return ProxyTokenBatch(
+    return TokenBatch(
         logprob=live,
         old_logprob=old,
         rollout_logprob=old,
@@ -87,7 +86,7 @@ def fastest(repetitions: int, *candidates: Callable[[], object]) -> list[float]:
     return best
 
 
-def run(loss_of: Callable[[TokenBatch], Tensor], batches: list[ProxyTokenBatch]) -> None:
+def run(loss_of: Callable[[TokenBatch], Tensor], batches: list[TokenBatch]) -> None:
     """Forward and backward of all batches."""
     for batch in batches:
         live = batch.logprob.detach().requires_grad_()
@@ -99,7 +98,7 @@ def plain(batch: TokenBatch) -> Tensor:
     return -batch.advantage * (batch.logprob - batch.old_logprob).exp()
 
 
-def cost(objective: Objective, batches: list[ProxyTokenBatch], repetitions: int) -> dict[str, float]:
+def cost(objective: Objective, batches: list[TokenBatch], repetitions: int) -> dict[str, float]:
     """The row of one objective."""
     whole = tokens(sum(len(batch.logprob) for batch in batches), seed=0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from maspo_rl.config.schema import Config
 from maspo_rl.rollout import EngineGroup, SamplingSettings
@@ -71,12 +71,13 @@ class _Tally:
 class Collector:
     """Fills a step with groups. Under dynamic sampling, groups that teach nothing are replaced, within a limit."""
 
-    def __init__(self, config: Config, engines: EngineGroup, verifier: Verifier) -> None:
+    def __init__(self, config: Config, engines: EngineGroup, verifier: Verifier, *, greedy: bool) -> None:
         self._engines = engines
         self._verifier = verifier
         self._prompts_per_step = config.trainer.prompts_per_step
         self._samples = config.rollout.samples_per_prompt
         self._sampling = SamplingSettings.for_training(config)
+        self._greedy = greedy
         self._filter = config.algorithm.group_filter
         self._overlong = config.algorithm.overlong
         self._max_tokens = config.rollout.max_new_tokens
@@ -97,9 +98,11 @@ class Collector:
         wanted = self._prompts_per_step
         while True:
             prompts = take(wanted)
-            for prompt, rollouts, verdicts in self._judged(prompts, step, version):
+            judged = self._judged(prompts, self._samples, self._sampling, step, version)
+            baselines = self._greedy_rewards(prompts, step, version)
+            for prompt, (rollouts, verdicts), baseline in zip(prompts, judged, baselines, strict=True):
                 tally.add(rollouts, verdicts)
-                group = self._form(prompt, rollouts, verdicts)
+                group = self._form(prompt, rollouts, verdicts, baseline)
                 uniform = group is not None and len({verdict.reward for verdict in group.verdicts}) == 1
                 tally.uniform += uniform
                 tally.unjudged += group is None
@@ -119,9 +122,9 @@ class Collector:
         return Collection(kept, spare, tally.metrics(len(kept), dropped))
 
     def _judged(
-        self, prompts: list[Prompt], step: int, version: int
-    ) -> list[tuple[Prompt, list[Rollout], list[Verdict]]]:
-        groups = self._engines.sample(prompts, self._samples, self._sampling, step=step, version=version)
+        self, prompts: list[Prompt], samples: int, sampling: SamplingSettings, step: int, version: int
+    ) -> list[tuple[list[Rollout], list[Verdict]]]:
+        groups = self._engines.sample(prompts, samples, sampling, step=step, version=version)
         verdicts = self._verifier.judge_many(
             [
                 Question(rollout.text, prompt.gold, prompt.dataset, rollout.finish_reason == "length")
@@ -129,22 +132,32 @@ class Collector:
                 for rollout in rollouts
             ]
         )
-        return [
-            (prompt, rollouts, verdicts[index * self._samples : (index + 1) * self._samples])
-            for index, (prompt, rollouts) in enumerate(zip(prompts, groups, strict=True))
-        ]
+        return [(rollouts, verdicts[i * samples : (i + 1) * samples]) for i, rollouts in enumerate(groups)]
 
-    def _form(self, prompt: Prompt, rollouts: list[Rollout], verdicts: list[Verdict]) -> Group | None:
-        """The judged samples of a prompt with their shaped rewards; None where fewer than two were judged."""
+    def _greedy_rewards(self, prompts: list[Prompt], step: int, version: int) -> list[float | None]:
+        """The shaped reward of a greedy response to each prompt, where the advantage asks for it."""
+        if not self._greedy:
+            return [None] * len(prompts)
+        judged = self._judged(prompts, 1, replace(self._sampling, temperature=0.0), step, version)
+        return [self._shaped(rollout, verdict) for (rollout,), (verdict,) in judged]
+
+    def _form(
+        self, prompt: Prompt, rollouts: list[Rollout], verdicts: list[Verdict], baseline: float | None
+    ) -> Group | None:
+        """The judged samples of a prompt with their shaped rewards; None where fewer than two, or not the greedy one
+        that is needed, were judged."""
         judged = [
-            (rollout, verdict, verdict.reward + self._penalty(len(rollout.token_ids)))
+            (rollout, verdict, reward)
             for rollout, verdict in zip(rollouts, verdicts, strict=True)
-            if verdict.reward is not None
+            if (reward := self._shaped(rollout, verdict)) is not None
         ]
-        if len(judged) < min(2, self._samples):
+        if len(judged) < min(2, self._samples) or (self._greedy and baseline is None):
             return None
         kept_rollouts, kept_verdicts, rewards = zip(*judged, strict=True)
-        return Group(prompt, kept_rollouts, kept_verdicts, rewards)
+        return Group(prompt, kept_rollouts, kept_verdicts, rewards, baseline)
+
+    def _shaped(self, rollout: Rollout, verdict: Verdict) -> float | None:
+        return None if verdict.reward is None else verdict.reward + self._penalty(len(rollout.token_ids))
 
     def _penalty(self, length: int) -> float:
         if not self._overlong.buffer:

@@ -45,8 +45,8 @@ class Trainer:
         self.evaluator = evaluator
         self.directory = directory
         self.on_step = on_step
-        self.collector = Collector(config, stack.engines, stack.verifier)
         self.advantage = advantages.build(**config.algorithm.advantage)
+        self.collector = Collector(config, stack.engines, stack.verifier, greedy=self.advantage.needs_greedy)
         self.finished_steps = 0
         self.stop_requested = False
 
@@ -142,6 +142,7 @@ class Trainer:
 
 def reward_batch(groups: list[Group]) -> RewardBatch:
     """The rewards of all groups, flat."""
+    greedy = [group.greedy_reward for group in groups if group.greedy_reward is not None]
     rows = [(index, group, member) for index, group in enumerate(groups) for member in range(len(group.rollouts))]
     return RewardBatch(
         reward=torch.tensor([group.rewards[member] for _, group, member in rows], dtype=torch.float64),
@@ -149,6 +150,7 @@ def reward_batch(groups: list[Group]) -> RewardBatch:
         length=torch.tensor([len(group.rollouts[member].token_ids) for _, group, member in rows]),
         group=torch.tensor([index for index, _, _ in rows]),
         prompt_ids=tuple(group.prompt.id for group in groups),
+        greedy_reward=torch.tensor(greedy, dtype=torch.float64) if greedy else None,
     )
 
 

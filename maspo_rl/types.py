@@ -72,13 +72,15 @@ class Verdict:
 class Group:
     """All judged samples of one prompt in one step. The three tuples run in parallel.
 
-    `rewards` are the verdicts' rewards after shaping (overlong punishment and the like).
+    `rewards` are the verdicts' rewards after shaping (overlong punishment and the like); `greedy_reward` is that of a
+    response at temperature 0, sampled where the advantage asks for it.
     """
 
     prompt: Prompt
     rollouts: tuple[Rollout, ...]
     verdicts: tuple[Verdict, ...]
     rewards: tuple[float, ...]
+    greedy_reward: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,10 @@ class TokenBatch:
 
     Log-probabilities are natural logs at the sampling temperature, float32 (float64 in tests). Only `logprob` and
     `entropy` may carry a gradient. `sequence[N]` gives the row 0..S-1 of each token, `group[S]` the prompt of each
-    row. A sequence lies wholly inside one micro-batch; a group need not.
+    row. Tokens lie in the order of their sequences; a sequence lies wholly inside one micro-batch, a group need not.
+
+    `proxy_logprob` is that of the token under the policy filtered by min-p and renormalised: log(pi / kept mass) where
+    pi is at least that share of the largest probability, minus infinity where it is less.
     """
 
     logprob: Tensor
@@ -107,17 +112,22 @@ class TokenBatch:
     totals: Totals
     reference_logprob: Tensor | None = None
     entropy: Tensor | None = None
+    proxy_logprob: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RewardBatch:
-    """The rewards of a rollout batch, flat over its S sequences; `prompt_ids` has one entry per group index."""
+    """The rewards of a rollout batch, flat over its S sequences.
+
+    One entry per group index: `prompt_ids`, and `greedy_reward`, the reward of a response sampled at temperature 0.
+    """
 
     reward: Tensor
     correct: Tensor
     length: Tensor
     group: Tensor
     prompt_ids: tuple[str, ...]
+    greedy_reward: Tensor | None = None
 
 
 Reduce = Callable[["Tensor", Literal["sum", "max", "min"]], "Tensor"]

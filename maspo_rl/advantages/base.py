@@ -18,10 +18,8 @@ class Advantage(ABC):
 
     needs_group: ClassVar[bool] = True
     """It compares the responses to one prompt: several must be sampled."""
-    unsupported: ClassVar[str | None] = None
-    """Why no run can use this estimator yet: what it needs that a step does not sample."""
     needs_greedy: ClassVar[bool] = False
-    """It needs the reward of a greedy response to each prompt: the batch must be a `GreedyRewardBatch`."""
+    """It needs the reward of a greedy response to each prompt: `RewardBatch.greedy_reward`."""
 
     @abstractmethod
     def estimate(self, batch: RewardBatch, reward: Tensor) -> Tensor:

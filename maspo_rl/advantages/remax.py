@@ -11,22 +11,14 @@ from maspo_rl.advantages.base import Advantage
 from maspo_rl.types import RewardBatch
 
 
-@dataclass(frozen=True, slots=True)
-class GreedyRewardBatch(RewardBatch):
-    """Rewards with `greedy_reward`, one for each group: that of a response sampled at temperature 0."""
-
-    greedy_reward: Tensor | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Remax(Advantage):
     """A = R - R of the greedy response to the same prompt. Raises ValueError if the batch has no greedy rewards."""
 
     needs_group: ClassVar[bool] = False
     needs_greedy: ClassVar[bool] = True
-    unsupported: ClassVar[str | None] = "a step samples no greedy response beside the group"
 
     def estimate(self, batch: RewardBatch, reward: Tensor) -> Tensor:
-        if not isinstance(batch, GreedyRewardBatch) or batch.greedy_reward is None:
-            raise ValueError("remax needs a GreedyRewardBatch: sample a greedy response to each prompt")
+        if batch.greedy_reward is None:
+            raise ValueError("remax needs greedy_reward in its batch: sample a greedy response to each prompt")
         return reward - batch.greedy_reward.to(reward)[batch.group]

@@ -16,9 +16,8 @@ from torch import Tensor
 from maspo_rl import objectives
 from maspo_rl.config.errors import InputError
 from maspo_rl.objectives.base import Objective
-from maspo_rl.objectives.lp_reg import ProxyTokenBatch
 from maspo_rl.registry import build, nearest
-from maspo_rl.types import Totals
+from maspo_rl.types import TokenBatch, Totals
 
 REQUIRED = ("old_prob", "ratio", "advantage", "sequence")
 OPTIONAL = ("entropy", "proxy_prob")
@@ -125,7 +124,7 @@ def evaluate(objective: Objective, rows: Sequence[dict[str, float]]) -> tuple[li
 
     sequences, sequence = column("sequence").long().unique(return_inverse=True)  # type: ignore[no-untyped-call]
     old_logprob = column("old_prob").log()
-    batch = ProxyTokenBatch(
+    batch = TokenBatch(
         logprob=(old_logprob + column("ratio").log()).requires_grad_(),
         old_logprob=old_logprob,
         rollout_logprob=old_logprob,

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from maspo_rl.config.algorithm import AlgorithmConfig
 from maspo_rl.config.derived import (
@@ -67,8 +66,7 @@ def _evaluation_data(config: Config) -> Iterator[str]:
 def _algorithm(config: Config, catalogue: Catalogue) -> Iterator[str]:
     """Names and hyper-parameters of the objective and the advantage, and the group that the advantage needs."""
     try:
-        loss = catalogue.policy_loss(config.algorithm)
-        yield from _unsupported("objective", config.algorithm.objective, getattr(loss, "objective", None))
+        catalogue.policy_loss(config.algorithm)
     except InputError as problem:
         yield f"algorithm: {problem}"
     try:
@@ -76,19 +74,12 @@ def _algorithm(config: Config, catalogue: Catalogue) -> Iterator[str]:
     except InputError as problem:
         yield f"algorithm.advantage: {problem}"
         return
-    yield from _unsupported("advantage", config.algorithm.advantage, advantage)
     samples = config.rollout.samples_per_prompt
     if samples < 2 and getattr(advantage, "needs_group", True):
         yield (
             f"rollout.samples_per_prompt={samples}: the advantage '{config.algorithm.advantage['name']}' compares the "
             "responses to one prompt and needs at least 2"
         )
-
-
-def _unsupported(kind: str, settings: dict[str, Any], built: object) -> Iterator[str]:
-    reason = getattr(built, "unsupported", None)
-    if reason is not None:
-        yield f"algorithm.{kind}.name={settings['name']}: no run can use it yet ({reason}); choose another"
 
 
 def _batch(config: Config) -> Iterator[str]:

@@ -174,7 +174,7 @@ class LearnerRank:
         old: list[list[Tensor] | None] = [None] * skip
         for micro_batches in prepared[skip:]:
             with torch.no_grad():
-                old.append([self._forward(micro, entropy_gradient=False)[0] for micro in micro_batches])
+                old.append([self._forward(micro)[0] for micro in micro_batches])
             for micro, logprob in zip(micro_batches, old[-1] or (), strict=True):
                 _add_agreement(statistics, logprob, micro.rollout_logprob)
         if not skip:
@@ -186,7 +186,7 @@ class LearnerRank:
             return [[None] * len(update) for update in prepared]
         with torch.no_grad():
             return [
-                [self._reference(micro.input_ids, micro.position, micro.target, False)[0] for micro in update]
+                [self._reference(micro.input_ids, micro.position, micro.target, False, None)[0] for micro in update]
                 for update in prepared
             ]
 
@@ -204,11 +204,17 @@ class LearnerRank:
         total_loss = torch.zeros((), dtype=torch.float64, device=self._device)
         for index, micro in enumerate(micro_batches):
             self._engine.set_gradient_accumulation_boundary(index == len(micro_batches) - 1)
-            logprob, entropy = self._forward(micro, entropy_gradient=part.needs_entropy)
+            logprob, entropy, *proxy = self._forward(micro, part.needs_entropy, part.proxy_kappa)
             if old is None:
                 _add_agreement(statistics, logprob.detach(), micro.rollout_logprob)
             tokens = _token_batch(
-                micro, update, logprob, logprob.detach() if old is None else old[index], references[index], entropy
+                micro,
+                update,
+                logprob,
+                logprob.detach() if old is None else old[index],
+                references[index],
+                entropy,
+                *proxy,
             )
             result = part(tokens, step)
             # DeepSpeed averages over ranks; our losses already sum to the step's.
@@ -239,19 +245,22 @@ class LearnerRank:
         references: list[Tensor | None],
     ) -> Any:
         """Statistics that the loss needs over the whole update before its first micro-batch."""
-        live: list[tuple[Tensor, Tensor | None]] = [(logprob, None) for logprob in old]
+        live: list[tuple[Tensor, ...]] = [(logprob,) for logprob in old]
         if part.observes_live:
             with torch.no_grad():
-                live = [self._forward(micro, entropy_gradient=False) for micro in micro_batches]
+                live = [self._forward(micro) for micro in micro_batches]
         batches = [
-            _token_batch(micro, update, logprob, old[index], references[index], entropy)
-            for index, (micro, (logprob, entropy)) in enumerate(zip(micro_batches, live, strict=True))
+            _token_batch(micro, update, logprob, old[index], references[index], *entropy)
+            for index, (micro, (logprob, *entropy)) in enumerate(zip(micro_batches, live, strict=True))
         ]
         return part.observe(_joined(batches, update), _all_reduce)
 
-    def _forward(self, micro: MicroBatch, *, entropy_gradient: bool) -> tuple[Tensor, Tensor]:
-        logprob, entropy = self._engine(micro.input_ids, micro.position, micro.target, entropy_gradient)
-        return logprob, entropy
+    def _forward(
+        self, micro: MicroBatch, entropy_gradient: bool = False, proxy_kappa: float | None = None
+    ) -> tuple[Tensor, ...]:
+        """Log-probs, entropies and, with a kappa, proxy log-probs of a micro-batch's tokens."""
+        scores = self._engine(micro.input_ids, micro.position, micro.target, entropy_gradient, proxy_kappa)
+        return tuple(scores)
 
     def _check_agreement(self, statistics: Statistics) -> None:
         gap = statistics.reduced()["policy/logprob_gap"]
@@ -282,7 +291,13 @@ def _add_agreement(statistics: Statistics, logprob: Tensor, rollout_logprob: Ten
 
 
 def _token_batch(
-    micro: MicroBatch, update: Update, logprob: Tensor, old: Tensor, reference: Tensor | None, entropy: Tensor | None
+    micro: MicroBatch,
+    update: Update,
+    logprob: Tensor,
+    old: Tensor,
+    reference: Tensor | None,
+    entropy: Tensor | None = None,
+    proxy: Tensor | None = None,
 ) -> TokenBatch:
     return TokenBatch(
         logprob=logprob,
@@ -294,6 +309,7 @@ def _token_batch(
         totals=update.totals,
         reference_logprob=reference,
         entropy=entropy,
+        proxy_logprob=proxy,
     )
 
 

@@ -49,8 +49,6 @@ class Objective(ABC):
     """`observe` must see the whole optimiser step before its first micro-batch."""
     observes_live: ClassVar[bool] = False
     """`observe` uses live log-probabilities; otherwise `logprob` of its batch may repeat `old_logprob`."""
-    unsupported: ClassVar[str | None] = None
-    """Why no run can use this objective yet: what it needs that the learner does not compute."""
     on_policy_twin: ClassVar[str | None] = None
     """The simpler objective that this one is where the policy has not moved (r = 1): with one update per batch."""
     per_sequence: ClassVar[bool] = False
@@ -66,6 +64,11 @@ class Objective(ABC):
     def needs_entropy(self) -> bool:
         """`TokenBatch.entropy` must be given."""
         return False
+
+    @property
+    def needs_proxy(self) -> float | None:
+        """`TokenBatch.proxy_logprob` must be given, with this min-p filter."""
+        return None
 
     @abstractmethod
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:

@@ -40,6 +40,7 @@ def build_policy_loss(algorithm: AlgorithmConfig) -> PolicyLoss:
         entropy_bonus=entropy_bonus,
         needs_entropy=objective.needs_entropy or entropy_advantage or entropy_bonus is not None,
         needs_reference=kl.coefficient > 0,
+        proxy_kappa=objective.needs_proxy,
         needs_step=objective.needs_step or isinstance(entropy_bonus, AdaptiveEntropy),
         observes_live=objective.needs_step and (objective.observes_live or entropy_advantage),
         selections=_selections(algorithm),

@@ -6,21 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from maspo_rl.objectives.base import Objective, TokenLoss, constant
 from maspo_rl.objectives.ratio import LOG_RATIO_BOUND, clipped_surrogate, importance_ratio
 from maspo_rl.objectives.statistics import kth_smallest
 from maspo_rl.registry import require
 from maspo_rl.types import Reduce, TokenBatch
-
-
-@dataclass(frozen=True, slots=True)
-class ProxyTokenBatch(TokenBatch):
-    """Tokens with `proxy_logprob[N]`: the log-probability of the token under the min-p filtered, renormalised policy,
-    log(pi / kept mass) where pi >= kappa max pi, and -infinity where the filter drops it. No gradient."""
-
-    proxy_logprob: Tensor | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +22,10 @@ class LpReg(Objective):
     Penalised: A < 0, the token among the least probable share `fraction` of the step's tokens with A < 0 (the authors'
     code, CarlanLark/Lp-Reg-dev; `quantile_of="all"`: of all tokens, the paper), and log pi < t. As in their code, k3 of
     the sampled token stands for the paper's KL over the vocabulary. fraction 0.01 for 14B, 0.005 for 32B.
-    `proxy_kappa` is the learner's to use: the min-p filter that makes `proxy_logprob`.
+    `proxy_kappa` is the min-p filter that makes `proxy_logprob`: of the live policy, at each update.
     """
 
     needs_step: ClassVar[bool] = True
-    unsupported: ClassVar[str | None] = "the learner does not compute the proxy's log-probs"
     observes_live: ClassVar[bool] = True
 
     fraction: float = 0.01
@@ -53,6 +43,10 @@ class LpReg(Objective):
         require(self.epsilon_low >= 0, "epsilon_low", self.epsilon_low, "must be at least 0")
         require(self.epsilon_high >= 0, "epsilon_high", self.epsilon_high, "must be at least 0")
 
+    @property
+    def needs_proxy(self) -> float:
+        return self.proxy_kappa
+
     def observe(self, batch: TokenBatch, reduce: Reduce) -> float:
         """The log-probability at the quantile; -infinity where it would take a single token."""
         values = batch.logprob if self.quantile_of == "all" else batch.logprob[batch.advantage < 0]
@@ -61,11 +55,13 @@ class LpReg(Objective):
         return float(kth_smallest(values, count, reduce)) if count > 1 else -float("inf")
 
     def surrogate(self, batch: TokenBatch, step: float) -> TokenLoss:
+        if batch.proxy_logprob is None:
+            raise ValueError("lp_reg needs proxy_logprob in its batch")
         ratio, ratio_slope = importance_ratio(batch)
         low, high = 1 - self.epsilon_low, 1 + self.epsilon_high
         loss, slope = clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high)
         chosen = (batch.logprob <= step).nonzero().squeeze(1)
-        gap = proxy_of(batch)[chosen] - batch.logprob[chosen]
+        gap = batch.proxy_logprob[chosen] - batch.logprob[chosen]
         penalised = (batch.advantage[chosen] < 0) & (gap > 0)
         chosen, gap = chosen[penalised], gap[penalised].clamp(max=LOG_RATIO_BOUND)
         negated = -batch.advantage[chosen]
@@ -74,10 +70,3 @@ class LpReg(Objective):
         slope[chosen] = negated * ratio_slope[chosen] - self.beta * excess
         share = len(chosen) / max(len(loss), 1)
         return TokenLoss(loss, slope, ratio, {"policy/regularised": constant(share, loss)})
-
-
-def proxy_of(batch: TokenBatch) -> Tensor:
-    """The proxy log-probabilities [N]. Raises ValueError if the batch has none."""
-    if not isinstance(batch, ProxyTokenBatch) or batch.proxy_logprob is None:
-        raise ValueError("lp_reg needs a ProxyTokenBatch with proxy_logprob")
-    return batch.proxy_logprob

@@ -47,8 +47,9 @@ class PolicyLoss:
     """An objective, transforms of its advantages, penalties and aggregation. Made by `build_policy_loss`.
 
     What the learner must do for it: `needs_entropy` and `needs_reference`: give `entropy` (with gradient) and
-    `reference_logprob` in each TokenBatch; `needs_step`: call `observe` before the first micro-batch of each optimiser
-    step; `observes_live`: give it live log-probabilities and entropies (otherwise `logprob` may repeat `old_logprob`).
+    `reference_logprob` in each TokenBatch; `proxy_kappa`, where set: give `proxy_logprob` under that min-p filter;
+    `needs_step`: call `observe` before the first micro-batch of each optimiser step; `observes_live`: give it live
+    log-probabilities and entropies (otherwise `logprob` may repeat `old_logprob`).
     """
 
     objective: Objective
@@ -59,6 +60,7 @@ class PolicyLoss:
     entropy_bonus: EntropyBonus | AdaptiveEntropy | None
     needs_entropy: bool
     needs_reference: bool
+    proxy_kappa: float | None
     needs_step: bool
     observes_live: bool
     selections: tuple[Selection, ...]

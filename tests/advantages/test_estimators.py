@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maspo_rl.advantages import build, catalogue
-from maspo_rl.advantages.remax import GreedyRewardBatch
 from maspo_rl.config.errors import InputError
+from maspo_rl.types import RewardBatch
 
 
 def reward_batch(*groups, lengths=None, prompts=None):
     rewards = [float(reward) for group in groups for reward in group]
     index = [number for number, group in enumerate(groups) for _ in group]
-    return GreedyRewardBatch(
+    return RewardBatch(
         reward=torch.tensor(rewards, dtype=torch.float64),
         correct=torch.tensor([reward > 0 for reward in rewards], dtype=torch.bool),
         length=torch.tensor(lengths if lengths is not None else [1] * len(rewards)),

@@ -48,7 +48,7 @@ def test_logprobs_entropy_and_gradient_equal_the_naive_ones(
     monkeypatch.setattr(policy_module, "_CHUNK_ELEMENTS", chunk_elements)
     micro = collate(batch_of(LENGTHS), np.arange(4), 0, torch.device("cpu"))
     model.zero_grad()
-    logprob, entropy = Policy(model, TEMPERATURE)(micro.input_ids, micro.position, micro.target, True)
+    logprob, entropy = Policy(model, TEMPERATURE)(micro.input_ids, micro.position, micro.target, True, None)
     (logprob.sum() + entropy.sum()).backward()
     gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
     model.zero_grad()
@@ -70,7 +70,33 @@ def test_flat_tensors_know_their_row(model: Qwen3ForCausalLM) -> None:
 def test_an_empty_micro_batch_has_no_tokens_and_a_gradient_of_zero(model: Qwen3ForCausalLM) -> None:
     micro = collate(batch_of(LENGTHS), np.empty(0, np.int64), 0, torch.device("cpu"))
     model.zero_grad()
-    logprob, _ = Policy(model, 1.0)(micro.input_ids, micro.position, micro.target, False)
+    logprob, _ = Policy(model, 1.0)(micro.input_ids, micro.position, micro.target, False, None)
     assert len(logprob) == 0
     logprob.sum().backward()
     assert all(parameter.grad is None or not parameter.grad.any() for parameter in model.parameters())
+
+
+def test_the_proxy_is_the_policy_without_its_improbable_tokens(model: Qwen3ForCausalLM) -> None:
+    kappa = 0.5
+    micro = collate(batch_of(LENGTHS), np.arange(4), 0, torch.device("cpu"))
+    *_, proxy = Policy(model, TEMPERATURE)(micro.input_ids, micro.position, micro.target, False, kappa)
+    expected = []
+    for prompt, response in LENGTHS:
+        ids = torch.tensor([[*range(prompt), *range(response)]])
+        probabilities = (model(ids).logits[0, prompt - 1 : -1] / TEMPERATURE).softmax(-1)
+        for row, token in zip(probabilities, ids[0, prompt:], strict=True):
+            kept = [p for p in row.tolist() if p >= kappa * row.max().item()]
+            expected.append(row[token].item() / sum(kept) if row[token].item() in kept else 0.0)
+    assert 0 < sum(p > 0 for p in expected) < len(expected)
+    assert proxy.exp().tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_log_softmax_is_taken_in_float32_whatever_the_weights_are(model: Qwen3ForCausalLM) -> None:
+    """Rounded to bfloat16, log-probs would be off by 2**-9 of their size: as much as a policy moves in an update."""
+    head = torch.nn.Linear(32, 5000, bias=False, dtype=torch.bfloat16)
+    hidden = torch.randn(20, 32, generator=torch.Generator().manual_seed(0)).bfloat16()
+    target = torch.arange(20)
+    logprob, _ = Policy(model, TEMPERATURE)._score(head, hidden, target, False, None)
+    exact = (head(hidden).double() / TEMPERATURE).log_softmax(-1)[torch.arange(20), target]
+    assert logprob.dtype == torch.float32
+    torch.testing.assert_close(logprob.double(), exact, rtol=0, atol=1e-5)

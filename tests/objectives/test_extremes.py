@@ -9,9 +9,8 @@ from token_cases import alone
 
 from maspo_rl.objectives import build, catalogue
 from maspo_rl.objectives.aggregation import MODES, NORMALISED, aggregate
-from maspo_rl.objectives.lp_reg import ProxyTokenBatch
 from maspo_rl.objectives.penalties import kl_estimate
-from maspo_rl.types import Totals
+from maspo_rl.types import TokenBatch, Totals
 
 LOG_RATIOS = [-1e4, -21.0, -1.0, 0.0, 1.0, 21.0, 1e4]
 OLD = [0.0, -1e-8, -69.0, -1e4]
@@ -24,7 +23,7 @@ def extreme_batch(dtype, rows="one"):
     tokens = len(corners)
     # sequences of one token each, or four long ones with an empty row 1 among them
     sequence = torch.arange(tokens) if rows == "one" else torch.tensor([0, 2, 3, 4]).repeat_interleave(tokens // 4)
-    return ProxyTokenBatch(
+    return TokenBatch(
         logprob=(old + log_ratio).requires_grad_(),
         old_logprob=old,
         rollout_logprob=old,
@@ -83,7 +82,7 @@ def test_without_advantage_nothing_moves(name, parameters):
 def test_no_tokens_at_all(name):
     empty = torch.zeros(0, requires_grad=True)
     rows = torch.zeros(0, dtype=torch.long)
-    batch = ProxyTokenBatch(empty, empty.detach(), empty.detach(), empty.detach(), rows, rows, Totals(0, 0))
+    batch = TokenBatch(empty, empty.detach(), empty.detach(), empty.detach(), rows, rows, Totals(0, 0))
     batch = replace(batch, entropy=empty.detach(), proxy_logprob=empty.detach())
     finite_step(build(name), batch)
 

@@ -12,8 +12,7 @@ from maspo_rl.config.algorithm import AlgorithmConfig
 from maspo_rl.objectives import catalogue
 from maspo_rl.objectives.aggregation import MODES, NORMALISED
 from maspo_rl.objectives.compose import build_policy_loss
-from maspo_rl.objectives.lp_reg import ProxyTokenBatch
-from maspo_rl.types import Totals
+from maspo_rl.types import TokenBatch, Totals
 
 OPERATIONS = {"sum": torch.sum, "max": torch.amax, "min": torch.amin}
 
@@ -60,7 +59,7 @@ def whole_step(seed, lengths):
     sequence = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
     old = -3 * torch.rand(tokens, generator=generator, dtype=torch.float64)
     noise = torch.randn(4, tokens, generator=generator, dtype=torch.float64)
-    return ProxyTokenBatch(
+    return TokenBatch(
         logprob=(old + 0.5 * noise[0]).clamp(max=0),
         old_logprob=old,
         rollout_logprob=old,
@@ -84,7 +83,7 @@ def part_of(batch, rows):
         if field.name not in ("group", "totals", "sequence")
     }
     sequence = torch.tensor([number[int(row)] for row in batch.sequence[tokens]], dtype=torch.long)
-    return ProxyTokenBatch(**values, sequence=sequence, group=batch.group[list(rows)], totals=batch.totals)
+    return TokenBatch(**values, sequence=sequence, group=batch.group[list(rows)], totals=batch.totals)
 
 
 def observe_on_ranks(policies, batches):
