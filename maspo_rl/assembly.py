@@ -17,6 +17,7 @@ from maspo_rl.report.run_directory import RunDirectory
 from maspo_rl.rollout import EngineGroup
 from maspo_rl.rollout.engine import EngineSettings
 from maspo_rl.verifier import Verifier
+from maspo_rl.verifier.actor import VerifierActors
 
 # Mean |difference| of log-probs, nats, that rounding alone stays well below.
 _LARGEST_GAP = {"float32": 1e-3, "bfloat16": 0.2}
@@ -50,7 +51,7 @@ def shared_parts(config: Config) -> tuple[Any, ...]:
 def running_stack(config: Config, tokenizer: Any, directory: RunDirectory) -> Iterator[Stack]:
     """Ray, learners, engines and verifier, started side by side and connected; all gone on any exit."""
     logs = directory.logs.resolve()
-    with ray_session(config.cluster), Verifier(config.verifier) as verifier:
+    with ray_session(config.cluster), _verifier(config) as verifier:
         learners = LearnerGroup(config, learner_settings(config, tokenizer), logs)
         places = engine_places(config.cluster, config.rollout.engines, config.rollout.tensor_parallel, learners.places)
         engines = EngineGroup(config, _engine_settings(config), places, logs)
@@ -65,7 +66,7 @@ def running_stack(config: Config, tokenizer: Any, directory: RunDirectory) -> It
 def running_engines(config: Config, directory: RunDirectory) -> Iterator[tuple[EngineGroup, Verifier]]:
     """Ray, engines with the weights of `model.path` under policy version 0, and the verifier; all gone on any exit."""
     alone = replace(config.cluster, colocate=False)
-    with ray_session(alone), Verifier(config.verifier) as verifier:
+    with ray_session(alone), _verifier(config) as verifier:
         verifier.start()
         places = engine_places(alone, config.rollout.engines, config.rollout.tensor_parallel, [])
         engines = EngineGroup(config, _engine_settings(config), places, directory.logs.resolve())
@@ -74,6 +75,10 @@ def running_engines(config: Config, directory: RunDirectory) -> Iterator[tuple[E
         started = [actor.confirm.remote(0, None) for actor in engines.actors]
         wait_for(started, seconds=config.rollout.timeout_s, who="rollout engines", what="confirm the model's weights")
         yield engines, verifier
+
+
+def _verifier(config: Config) -> Verifier:
+    return VerifierActors(config.verifier) if config.verifier.replicas else Verifier(config.verifier)
 
 
 def _transfer_backend(config: Config) -> str:

@@ -25,10 +25,12 @@ class VerifierConfig:
     `extraction` maps a data set to the rules tried in order (`EXTRACTION_RULES`); a data set that is not named uses
     `default`. `function` is `package.module:name` of a user's own reward, called as `f(output, gold, dataset) -> float`
     in a worker, under the same deadline and memory limit. `deadline_s` counts from the moment a worker takes the
-    judgement up. `max_fault_share` is the share of judgements without a verdict above which a trainer should stop.
+    judgement up. `workers` are processes of the driver's machine, or, where `replicas` is above 0, of each of that many Ray
+    actors spread over the nodes. `max_fault_share` is the share of judgements without a verdict above which a trainer should stop.
     """
 
     workers: int = 2
+    replicas: int = 0
     deadline_s: float = 5.0
     memory_gib: float = 1.0
     max_answer_chars: int = 8192
@@ -49,6 +51,7 @@ class VerifierConfig:
         """Raise InputError, in one line, for a setting that cannot work."""
         for name, least in (
             ("workers", 1),
+            ("replicas", 0),
             ("max_answer_chars", 1),
             ("recycle_after", 1),
             ("cache_entries", 0),

@@ -52,8 +52,7 @@ class Pool:
     def start(self) -> None:
         """Start the workers in the background; returns at once."""
         with self._lock:
-            if self._closed:
-                raise RuntimeError("this verifier is closed; create another")
+            self._refuse_if_closed()
             while len(self._threads) < self._config.workers:
                 index = len(self._threads)
                 thread = threading.Thread(target=self._serve, args=(index,), name=f"verifier-{index}", daemon=True)
@@ -68,7 +67,7 @@ class Pool:
         job.future.set_running_or_notify_cancel()
         self._count_pending(1)
         job.future.add_done_callback(lambda _: self._count_pending(-1))
-        self._jobs.put(job)
+        self._put(job)
         return job.future
 
     def patience_s(self, jobs: int) -> float:
@@ -95,6 +94,13 @@ class Pool:
         while not self._jobs.empty():
             if (job := self._jobs.get()) is not None:
                 job.fail("the verifier was closed")
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise RuntimeError("this verifier is closed; create another")
+
+    def _put(self, job: Job) -> None:
+        self._jobs.put(job)
 
     def _count_pending(self, change: int) -> None:
         with self._lock:
@@ -134,7 +140,7 @@ class Pool:
             reply = {"label": "error", "reason": f"the worker died {job.attempts} times", "again": True}
         if reply.pop("again", reply["label"] == "error") and job.attempts < MOST_ATTEMPTS and not self._closed:
             self.retries += 1
-            self._jobs.put(job)
+            self._put(job)
         else:
             job.future.set_result(reply | {"seconds": time.monotonic() - began})
         if worker.judged >= self._config.recycle_after and not worker.is_gone():

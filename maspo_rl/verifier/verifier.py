@@ -46,10 +46,10 @@ class _Pending:
 class Verifier:
     """Judges responses in killable worker processes. Thread-safe; the workers start at the first need or by `start`."""
 
-    def __init__(self, config: VerifierConfig) -> None:
+    def __init__(self, config: VerifierConfig, pool: Pool | None = None) -> None:
         config.check()
         self.config = config
-        self._pool = Pool(config)
+        self._pool = pool or Pool(config)
         self._cache: dict[tuple[str, str], Result] = {}
         self._running: dict[tuple[str, str], Future[Message]] = {}
         self._lock = threading.Lock()
