@@ -14,6 +14,7 @@ from maspo_rl.config.errors import InputError
 
 _COMMANDS = {
     "train": "train or resume a run: maspo-rl train experiment=quickstart algorithm=maspo",
+    "eval": "measure a policy: maspo-rl eval model=embedded benchmarks=[arithmetic] k=8 | --rescore DIR",
     "verify": "judge answers: maspo-rl verify FILE.jsonl [--out FILE] | --serve",
     "objective": "loss and gradient weight of an objective: maspo-rl objective NAME --tokens FILE.jsonl | --plot FILE",
 }

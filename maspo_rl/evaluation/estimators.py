@@ -17,13 +17,16 @@ from maspo_rl.config.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The judged samples of one problem in the order of their index, n of them; what was not judged is not here.
+    """The judged samples of one problem in the order of their index, n of them.
 
-    `votes` are the extracted answers in normal form, None where nothing was answered.
+    `votes` are the extracted answers in normal form, None where nothing was answered. `unjudged` and `truncated` count
+    samples without a verdict, which are in neither, and samples cut off at the length limit.
     """
 
     correct: tuple[bool, ...]
     votes: tuple[str | None, ...]
+    unjudged: int = 0
+    truncated: int = 0
 
 
 def average(outcome: Outcome, k: int) -> float:

@@ -1,0 +1,178 @@
+"""`maspo-rl eval model=... benchmarks=[...] k=...`, or `maspo-rl eval --rescore DIR` to judge its samples again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from maspo_rl.config.check import Catalogue, check
+from maspo_rl.config.derived import run_directory
+from maspo_rl.config.errors import InputError
+from maspo_rl.config.evaluation import EvalCommand, load_eval, load_rescore
+from maspo_rl.config.load import save
+from maspo_rl.config.schema import Config
+from maspo_rl.data import PromptSet
+from maspo_rl.report.run_directory import RunDirectory
+
+_SUMMARY = "evaluation.json"
+# Requests of a chunk for each sequence that the engines decode at a time. More: less idling while the last responses
+# of a chunk end. Fewer: more often a mark on the progress bar, and less to lose.
+_WAVES_GPU, _WAVES_CPU = 4, 2
+
+
+def main(arguments: list[str]) -> int:
+    """Samples what is not on disk yet, judges it and prints the estimates. 0 when done."""
+    parser = argparse.ArgumentParser(
+        prog="maspo-rl eval", allow_abbrev=False, usage="%(prog)s [--rescore DIR] key=value ..."
+    )
+    parser.add_argument("--rescore", type=Path, metavar="DIR", help="judge the samples in DIR again, sampling nothing")
+    options, overrides = parser.parse_known_args(arguments)
+    if options.rescore:
+        return rescore(options.rescore, overrides)
+    try:
+        evaluate(load_eval(overrides))
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return 1
+    return 0
+
+
+def evaluate(command: EvalCommand) -> dict[str, Path]:
+    """Samples what is not on disk yet, judges it, writes and prints the estimates; the samples of each benchmark."""
+    from maspo_rl.data import load_tokenizer  # noqa: PLC0415  a misspelt key must be told before torch is imported
+    from maspo_rl.evaluation.benchmarks import benchmark_config, load_benchmark  # noqa: PLC0415
+    from maspo_rl.evaluation.identity import verifier_version  # noqa: PLC0415
+
+    config = command.config
+    sources = {name: benchmark_config(name, settings) for name, settings in command.benchmarks.items()}
+    tokenizer = load_tokenizer(config.model.path, config.model.revision)
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    sets = {name: load_benchmark(source, tokenizer, config.eval.problems) for name, source in sources.items()}
+    _check(config, max(len(prompt.token_ids) for prompts in sets.values() for prompt in prompts))
+    directory = RunDirectory(run_directory(config))
+    directory.create()
+    save(config, directory.config)
+    files = {name: directory.evaluation / f"{name}.jsonl" for name in sets}
+    measured = _sample(config, sets, files, directory)
+    measured |= {"rows": {name: dict(prompts.counts) for name, prompts in sets.items()}}
+    _report(directory.path, files, command.k, measured | {"verifier": verifier_version(config.verifier)})
+    return files
+
+
+def _check(config: Config, longest: int) -> None:
+    """Refuses what can be refused before the engines start, and sizes their context to the longest prompt."""
+    from maspo_rl import advantages  # noqa: PLC0415
+    from maspo_rl.data import embedded_policy_path  # noqa: PLC0415
+    from maspo_rl.objectives.compose import build_policy_loss  # noqa: PLC0415
+
+    tokens = config.eval.max_new_tokens or config.rollout.max_new_tokens
+    config.rollout.max_new_tokens, config.rollout.max_context = tokens, longest + tokens
+    # What stands for training in the configuration asks for nothing beyond that.
+    config.eval.data, config.data.max_prompt_tokens = None, 1
+    config.learner.micro_batch_tokens = max(config.learner.micro_batch_tokens, longest + tokens)
+    config.cluster.colocate = config.cluster.gpus_per_node > 0
+    if problems := check(config, Catalogue(build_policy_loss, advantages.build, embedded_policy_path())):
+        raise InputError("\n".join(problems))
+
+
+def _sample(
+    config: Config, sets: Mapping[str, PromptSet], files: Mapping[str, Path], directory: RunDirectory
+) -> dict[str, Any]:
+    """Samples and judges what `files` lack. What was measured, for the summary."""
+    from maspo_rl.assembly import running_engines  # noqa: PLC0415
+    from maspo_rl.evaluation.identity import model_digest, prompts_digest, short_digest  # noqa: PLC0415
+    from maspo_rl.evaluation.samples import Sampling, complete  # noqa: PLC0415
+    from maspo_rl.rollout import SamplingSettings  # noqa: PLC0415
+
+    settings, samples, model = SamplingSettings.for_evaluation(config), config.eval.samples, config.model
+    digest = model_digest(model.path, model.revision)
+    drawn = asdict(settings) | {"samples": samples}
+    prompts = {name: prompts_digest(found) for name, found in sets.items()}
+    marks = {name: short_digest([digest, drawn, prompts[name]]) for name in sets}
+    measured = {
+        "model": {"path": model.path, "revision": model.revision, "digest": digest},
+        "sampling": drawn,
+        "prompts": prompts,
+    }
+    if all(len(complete(files[name], marks[name], samples)) == len(found) for name, found in sets.items()):
+        return measured
+    waves = _WAVES_GPU if config.cluster.gpus_per_node else _WAVES_CPU
+    chunk = max(1, math.ceil(waves * config.rollout.max_sequences * config.rollout.engines / samples))
+    console = Console(stderr=True, highlight=False)
+    console.print(f"{config.run.name}: starting Ray and {config.rollout.engines} vLLM engine(s)", soft_wrap=True)
+    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
+    with (
+        running_engines(config, directory) as (engines, verifier),
+        Progress(TextColumn("{task.description}"), *columns, TimeRemainingColumn(), console=console) as progress,
+    ):
+        sampling = Sampling(engines, verifier, settings, samples, version=0)
+        for name, found in sets.items():
+            task = progress.add_task(name, total=len(found))
+            show = partial(_show, progress, task)
+            sampling.collect(found.prompts, files[name], mark=marks[name], chunk=chunk, progress=show)
+    return measured
+
+
+def _show(progress: Progress, task: TaskID, done: int) -> None:
+    progress.update(task, completed=done)
+
+
+def rescore(folder: Path, overrides: list[str]) -> int:
+    """Judges every file of samples in a run's directory, or in its `evaluation/`, again. 0 when done."""
+    from maspo_rl.evaluation.identity import verifier_version  # noqa: PLC0415
+    from maspo_rl.evaluation.samples import outcomes, read_samples, rejudge  # noqa: PLC0415
+    from maspo_rl.verifier import Verifier  # noqa: PLC0415
+
+    k, settings = load_rescore(overrides)
+    folder = folder.parent if folder.name == "evaluation" else folder
+    files = {path.stem: path for path in sorted((folder / "evaluation").glob("*.jsonl"))}
+    if not files:
+        raise InputError(f"--rescore {folder}: has no samples (evaluation/*.jsonl); name the directory of a run")
+    for path in files.values():
+        found = outcomes(read_samples(path)).values()
+        kept = max((len(outcome.correct) + outcome.unjudged for outcome in found), default=0)
+        if max(k, default=1) > kept:
+            raise InputError(f"k={max(k, default=1)}: larger than the {kept} samples of a problem in {path}; lower k")
+    k = k or [kept]
+    with Verifier(settings) as verifier:
+        for name, path in files.items():
+            changes = rejudge(path, verifier)
+            print(
+                f"{name}: " + (", ".join(f"{n} {change}" for change, n in changes.items()) or "every verdict as before")
+            )
+    known = folder / _SUMMARY
+    measured = json.loads(known.read_text(encoding="utf-8")) if known.is_file() else {}
+    _report(folder, files, k, measured | {"verifier": verifier_version(settings)})
+    return 0
+
+
+def _report(folder: Path, files: Mapping[str, Path], k: list[int], measured: Mapping[str, Any]) -> None:
+    """Writes `evaluation.json` beside the samples' folder, and prints the table."""
+    from maspo_rl.evaluation.summary import summarise, table  # noqa: PLC0415
+
+    summary = {**measured, **summarise(files, k)}
+    path = folder / _SUMMARY
+    path.write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    Console().print(table(summary, folder.name))
+    lost = sum(part["unjudged"] for part in summary["benchmarks"].values())
+    note = f"{lost} samples were not judged and are in no value; " if lost else ""
+    print(f"{note}numbers: {path}; samples: {folder / 'evaluation'}")
