@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import PlainTextResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,7 +33,7 @@ _REFUSALS = {
 class Item(BaseModel):
     """One response and the gold answer of its problem."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
     output: str = Field(description="The response, thinking included")
     gold: str | int | float = Field(description="The right answer")
     dataset: str = Field(UNNAMED_DATASET, description="Names the extraction rules of the configuration")
@@ -43,7 +43,7 @@ class Item(BaseModel):
 class VerifyRequest(BaseModel):
     """Items that are judged together, answered in their order."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
     items: list[Item] = Field(min_length=1, max_length=MOST_ITEMS)
 
 
@@ -65,10 +65,8 @@ class Health(BaseModel):
     pending: int
 
 
-class AsciiJSONResponse(Response):
+class AsciiJSONResponse(JSONResponse):
     """JSON in ASCII, which can carry back any string that came in, lone surrogates included."""
-
-    media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content).encode("ascii")
@@ -127,7 +125,7 @@ def create_app(config: VerifierConfig) -> FastAPI:
 
     @app.exception_handler(RequestValidationError)
     async def refuse(_: Request, error: RequestValidationError) -> Response:
-        problems = [{"where": [str(part) for part in each["loc"]], "what": each["msg"]} for each in error.errors()[:10]]
+        problems = [{name: each[name] for name in ("loc", "msg", "type")} for each in error.errors()[:10]]
         return AsciiJSONResponse({"detail": problems}, 422)
 
     @app.post("/verify", responses={code: {"description": text} for code, text in _REFUSALS.items()})
