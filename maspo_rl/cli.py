@@ -15,6 +15,7 @@ from maspo_rl.config.errors import InputError
 _COMMANDS = {
     "train": "train or resume a run: maspo-rl train experiment=quickstart algorithm=maspo",
     "eval": "measure a policy: maspo-rl eval model=embedded benchmarks=[arithmetic] k=8 | --rescore DIR",
+    "hygiene": "what of a training set stands in benchmarks: maspo-rl hygiene data=math benchmarks=[math500]",
     "verify": "judge answers: maspo-rl verify FILE.jsonl [--out FILE] | --serve",
     "objective": "loss and gradient weight of an objective: maspo-rl objective NAME --tokens FILE.jsonl | --plot FILE",
 }

@@ -13,6 +13,8 @@ from maspo_rl.config.errors import InputError
 from maspo_rl.config.load import load, save
 from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptSet, PromptStream, check_data, embedded_policy_path, load_prompts, load_tokenizer
+from maspo_rl.evaluation.benchmarks import benchmark_config, check_complete, load_benchmark
+from maspo_rl.evaluation.hygiene import decontaminate, untokenised
 from maspo_rl.report.run_directory import RunDirectory
 from maspo_rl.types import Prompt
 from maspo_rl.verifier import Verifier
@@ -73,9 +75,10 @@ def prepare(config: Config) -> Run:
     with Verifier(config.verifier) as verifier:
         check_golds = verifier.check_golds if config.verifier.function is None else None
         training = load_prompts(config.data, tokenizer, split="train", limit=None, check_golds=check_golds)
-        heldout = load_prompts(
-            evaluation_data(config), tokenizer, split="heldout", limit=config.eval.problems, check_golds=check_golds
-        )
+        source = evaluation_data(config)
+        heldout = load_prompts(source, tokenizer, split="heldout", limit=None, check_golds=check_golds)
+    if config.eval.data is not None:
+        check_complete(heldout, source)
     for prompts in (training, heldout):
         if prompts.unparseable:
             named = "; ".join(prompts.unparseable)
@@ -84,6 +87,9 @@ def prepare(config: Config) -> Run:
                 prompts.counts["unparseable_gold"],
                 named,
             )
+    guarded = config.data.decontaminate
+    benchmarks = [load_benchmark(*untokenised(benchmark_config(name)), limit=None) for name in guarded or ()]
+    training = decontaminate(training, [heldout] if guarded is None else benchmarks)
     if len(training) < config.trainer.prompts_per_step:
         raise InputError(
             f"trainer.prompts_per_step={config.trainer.prompts_per_step}: {config.data.name} has only {len(training)} "
@@ -95,7 +101,7 @@ def prepare(config: Config) -> Run:
     except OSError as error:
         raise InputError(f"run.dir={config.run.dir}: {error.strerror}: {error.filename}; choose another") from error
     save(config, directory.config)
-    return Run(config, tokenizer, training, list(heldout), directory)
+    return Run(config, tokenizer, training, list(heldout)[: config.eval.problems], directory)
 
 
 def checked_config(overrides: list[str]) -> Config:

@@ -45,6 +45,8 @@ class DataConfig:
     # Levels to use, empty: all. Arithmetic: 1 to 5, see maspo_rl/data/arithmetic.py; else values of columns.level.
     levels: list[str] = field(default_factory=list)
     problems: int | None = None  # at most this many training problems; null: all, of the arithmetic 10,000
+    # Names in configs/data whose held-out problems are taken out of training; null: those that the run is evaluated on
+    decontaminate: list[str] | None = None
     template: str = field(default="chat", metadata={"choices": ("chat", "plain")})  # chat: the tokenizer's own
     system: str | None = None  # system turn of the chat
     instruction: str | None = None  # follows the problem on a line of its own

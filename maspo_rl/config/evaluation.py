@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,9 @@ class EvalCommand:
     k: list[int]
 
 
-def load_eval(overrides: list[str]) -> EvalCommand:
-    """From a command line; keys of a run go to `load`. Raises InputError for whatever is wrong in them.
+def load_eval(overrides: list[str], name: Callable[[Config], str] | None = None) -> EvalCommand:
+    """From a command line; keys of a run go to `load`. Raises InputError for whatever is wrong in them. `name` makes up
+    `run.name` where it is not given.
 
     `model=` also takes a directory or a hub name. Without `eval.samples`, as many samples are drawn as the largest k
     needs; without `k` it is `eval.samples`.
@@ -43,8 +45,8 @@ def load_eval(overrides: list[str]) -> EvalCommand:
         if key == "benchmarks":
             names = _list(key, value, str)
         elif key.startswith("benchmarks."):
-            name, _, rest = key.removeprefix("benchmarks.").partition(".")
-            settings[name].append(f"{rest}={value}")
+            benchmark, _, rest = key.removeprefix("benchmarks.").partition(".")
+            settings[benchmark].append(f"{rest}={value}")
         elif key == "k":
             numbers = _list(key, value, int)
         else:
@@ -66,8 +68,8 @@ def load_eval(overrides: list[str]) -> EvalCommand:
             "raise eval.samples"
         )
     if "run.name" not in passed:
-        config.run.name = f"eval-{_subject(config.model.path)}-s{config.seed}"
-    return EvalCommand(config, {name: settings[name] for name in names}, sorted(set(numbers)))
+        config.run.name = name(config) if name else f"eval-{_subject(config.model.path)}-s{config.seed}"
+    return EvalCommand(config, {benchmark: settings[benchmark] for benchmark in names}, sorted(set(numbers)))
 
 
 def load_rescore(overrides: list[str]) -> tuple[list[int], VerifierConfig]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from maspo_rl.config.data import DataConfig
@@ -26,12 +26,18 @@ def benchmark_config(name: str, settings: Sequence[str] = ()) -> DataConfig:
 
 
 def load_benchmark(config: DataConfig, tokenizer: Any, limit: int | None) -> PromptSet:
-    """Its problems, the first `limit` of them; `counts` are those of the whole.
-
-    Raises InputError where the source does not have the published number of rows (`rows`, from the hub or from a file
-    alike: part of a benchmark is chosen by `limit`), or holds a problem that is too long.
-    """
+    """Its problems, the first `limit` of them; `counts` are those of the whole. Raises as `check_complete` does."""
     prompts = load_prompts(config, tokenizer, split="heldout", limit=None)
+    check_complete(prompts, config)
+    return PromptSet(prompts.prompts[:limit], prompts.counts)
+
+
+def check_complete(prompts: PromptSet, config: DataConfig) -> None:
+    """Raises InputError where a benchmark's source does not have the published number of rows, or holds a problem that
+    is too long.
+
+    The rows of a local file are held against `rows` as those of the hub are: part of a benchmark is chosen by a limit.
+    """
     read, rows = prompts.counts["read"], config.rows
     if rows and read not in rows:
         published = " or ".join(f"{number:,}" for number in rows)
@@ -44,9 +50,3 @@ def load_benchmark(config: DataConfig, tokenizer: Any, limit: int | None) -> Pro
             f"benchmark {config.name}: {prompts.counts['too_long']} problems are longer than "
             f"max_prompt_tokens={config.max_prompt_tokens}; raise it: none may be left out"
         )
-    return PromptSet(prompts.prompts[:limit], prompts.counts)
-
-
-def left_out(counts: Mapping[str, int]) -> str:
-    """What became of rows that are no problems of the benchmark, such as "1 empty"; "" where there are none."""
-    return ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in counts.items() if n and reason != "read")
