@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from maspo_rl.cluster import engine_places, ray_session, wait_for
+from maspo_rl.cluster import ActorDied, DeadlineError, engine_places, ray_session
 from maspo_rl.cluster.precision import compute_dtype
 from maspo_rl.config.derived import context_tokens
 from maspo_rl.config.schema import Config
@@ -23,23 +23,54 @@ from maspo_rl.verifier.actor import VerifierActors
 _LARGEST_GAP = {"float32": 1e-3, "bfloat16": 0.2}
 
 
-@dataclass(frozen=True)
 class Stack:
     """The running parts of a run, or of several, one after the other."""
 
-    engines: EngineGroup
-    learners: LearnerGroup
-    verifier: Verifier
-    tokenizer: Any
+    def __init__(
+        self, config: Config, tokenizer: Any, engines: EngineGroup, learners: LearnerGroup, verifier: Verifier
+    ) -> None:
+        self.engines = engines
+        self.learners = learners
+        self.verifier = verifier
+        self._tokenizer = tokenizer
+        self._config = config
+        self._version = 0
+        self._connect()
+        engines.on_replaced = self._supply_replaced
 
     def begin(self, config: Config) -> None:
         """Fresh learners for another run of the same model on the same machines (`shared_parts`)."""
-        self.learners.begin(learner_settings(config, self.tokenizer))
-        self.connect(config)
+        self._config = config
+        self.learners.begin(learner_settings(config, self._tokenizer))
+        self._connect()
 
-    def connect(self, config: Config) -> None:
-        """Opens the weight transfer from the learners to the engines."""
-        self.learners.connect(_transfer_backend(config), self.engines.actors, config.rollout.tensor_parallel)
+    def publish(self, version: int) -> None:
+        """Sends the learner's weights to every engine, which confirm version and digest before they sample again."""
+        self._version = version
+        try:
+            self._send()
+        except (ActorDied, DeadlineError):
+            if not self.engines.replace_lost():
+                raise
+            self._supply_replaced()
+
+    def restart_learners(self) -> None:
+        """New learner processes with the run's first policy, and new engines for those that are lost as well."""
+        self.engines.replace_lost()
+        self.learners.restart(learner_settings(self._config, self._tokenizer))
+        self._connect()
+
+    def _send(self) -> None:
+        digest = self.learners.send_weights()
+        self.engines.confirm(self._version, digest)
+
+    def _supply_replaced(self) -> None:
+        self._connect()
+        self._send()
+
+    def _connect(self) -> None:
+        backend = _transfer_backend(self._config)
+        self.learners.connect(backend, self.engines.actors, self._config.rollout.tensor_parallel)
 
 
 def shared_parts(config: Config) -> tuple[Any, ...]:
@@ -57,9 +88,7 @@ def running_stack(config: Config, tokenizer: Any, directory: RunDirectory) -> It
         engines = EngineGroup(config, _engine_settings(config), places, logs)
         learners.wait_until_ready()
         engines.wait_until_ready()
-        stack = Stack(engines, learners, verifier, tokenizer)
-        stack.connect(config)
-        yield stack
+        yield Stack(config, tokenizer, engines, learners, verifier)
 
 
 @contextmanager
@@ -72,8 +101,8 @@ def running_engines(config: Config, directory: RunDirectory) -> Iterator[tuple[E
         engines = EngineGroup(config, _engine_settings(config), places, directory.logs.resolve())
         engines.wait_until_ready()
         # The digest of what was received: nothing, as these weights came with the model.
-        started = [actor.confirm.remote(0, None) for actor in engines.actors]
-        wait_for(started, seconds=config.rollout.timeout_s, who="rollout engines", what="confirm the model's weights")
+        engines.on_replaced = lambda: engines.confirm(0, None)
+        engines.on_replaced()
         yield engines, verifier
 
 
@@ -118,5 +147,6 @@ def learner_settings(config: Config, tokenizer: Any) -> LearnerSettings:
         algorithm=config.algorithm,
         learner=config.learner,
         optimizer=config.optimizer,
+        guards=config.guards,
         on_gpu=config.cluster.gpus_per_node > 0,
     )

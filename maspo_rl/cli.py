@@ -6,15 +6,17 @@ machine's.
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from maspo_rl.config.errors import InputError
+from maspo_rl.config.errors import InputError, RunFailure
 
 _COMMANDS = {
     "train": "train or resume a run: maspo-rl train experiment=quickstart algorithm=maspo",
     "eval": "measure a policy: maspo-rl eval model=embedded benchmarks=[arithmetic] k=8 | --rescore DIR",
+    "table": "every row of a paper table beside the published one: maspo-rl table NAME [--collect]",
     "hygiene": "what of a training set stands in benchmarks: maspo-rl hygiene data=math benchmarks=[math500]",
     "verify": "judge answers: maspo-rl verify FILE.jsonl [--out FILE] | --serve",
     "objective": "loss and gradient weight of an objective: maspo-rl objective NAME --tokens FILE.jsonl | --plot FILE",
@@ -37,6 +39,12 @@ def main(arguments: list[str] | None = None) -> int:
         for line in str(error).splitlines():
             print(f"maspo-rl: {line}", file=sys.stderr)
         return 2
+    except (RunFailure, OSError) as error:
+        if not isinstance(error, RunFailure) and error.errno != errno.ENOSPC:
+            raise
+        remedy = "" if isinstance(error, RunFailure) else "; free some space, and the same command goes on"
+        print(f"maspo-rl: {error}{remedy}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

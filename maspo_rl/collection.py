@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from maspo_rl.config.errors import RunFailure
 from maspo_rl.config.schema import Config
 from maspo_rl.rollout import EngineGroup, SamplingSettings
 from maspo_rl.types import Group, Label, Prompt, Rollout, Verdict
@@ -14,7 +15,7 @@ from maspo_rl.verifier import Question, Verifier
 from maspo_rl.verifier.reward import overlong_penalty
 
 
-class TooManyFaults(RuntimeError):
+class TooManyFaults(RunFailure):
     """The verifier could not judge a larger share of a step than `verifier.max_fault_share` allows."""
 
 

@@ -15,6 +15,8 @@ from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptSet, PromptStream, check_data, embedded_policy_path, load_prompts, load_tokenizer
 from maspo_rl.evaluation.benchmarks import benchmark_config, check_complete, load_benchmark
 from maspo_rl.evaluation.hygiene import decontaminate, untokenised
+from maspo_rl.report.checkpoints import newest_whole
+from maspo_rl.report.manifest import read_manifest
 from maspo_rl.report.run_directory import RunDirectory
 from maspo_rl.types import Prompt
 from maspo_rl.verifier import Verifier
@@ -33,13 +35,8 @@ class Run:
     training: PromptSet
     heldout: list[Prompt]
     directory: RunDirectory
-
-    def checkpoint_to_resume(self) -> Path | None:
-        """The checkpoint that the run goes on from; None for a new run."""
-        if self.config.resume not in ("auto", "never"):
-            return Path(self.config.resume)
-        steps = self.directory.checkpoint_steps()
-        return self.directory.checkpoint(steps[-1]) if self.config.resume == "auto" and steps else None
+    checkpoint: Path | None
+    """What the run goes on from; None for a new run."""
 
     def trainer(self, stack: Stack, on_step: OnStep) -> Trainer:
         """The trainer of this run on a stack that has begun it, where the run left off."""
@@ -59,8 +56,7 @@ class Run:
         )
         stream = PromptStream(self.training, self.config.seed, shuffle=self.config.data.shuffle)
         trainer = Trainer(self.config, stack, stream, evaluator, self.directory, on_step)
-        if checkpoint := self.checkpoint_to_resume():
-            trainer.load(checkpoint)
+        trainer.load(self.checkpoint)
         return trainer
 
 
@@ -98,10 +94,36 @@ def prepare(config: Config) -> Run:
     directory = RunDirectory(run_directory(config))
     try:
         directory.create()
+        directory.claim()
+    except BlockingIOError as error:
+        raise InputError(f"{directory.path}: another process runs in it; wait, or choose another run.name") from error
     except OSError as error:
         raise InputError(f"run.dir={config.run.dir}: {error.strerror}: {error.filename}; choose another") from error
+    checkpoint = _checkpoint(config, directory)
     save(config, directory.config)
-    return Run(config, tokenizer, training, list(heldout)[: config.eval.problems], directory)
+    return Run(config, tokenizer, training, list(heldout)[: config.eval.problems], directory, checkpoint)
+
+
+def _checkpoint(config: Config, directory: RunDirectory) -> Path | None:
+    """What the run goes on from. Raises InputError for a named checkpoint that is not whole, and for other ranks."""
+    if config.resume in ("auto", "never"):
+        found = newest_whole(directory)
+        if found is None:
+            return None
+        checkpoint, manifest = found
+    else:
+        checkpoint = Path(config.resume)
+        try:
+            manifest = read_manifest(checkpoint)
+        except ValueError as problem:
+            raise InputError(f"resume={config.resume}: {problem}; name another checkpoint") from problem
+    for key in ("ranks", "zero_stage"):
+        if manifest[key] != (value := getattr(config.learner, key)):
+            raise InputError(
+                f"learner.{key}={value}: {checkpoint} was written with {manifest[key]}; resume with that, or start "
+                f"from its policy: model.path={checkpoint / 'policy'}"
+            )
+    return checkpoint
 
 
 def checked_config(overrides: list[str]) -> Config:

@@ -6,6 +6,7 @@ prompts -> rollouts -> verdicts -> groups -> advantages -> updates -> weights ba
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,10 +17,12 @@ import torch
 
 from maspo_rl import advantages
 from maspo_rl.assembly import Stack
+from maspo_rl.cluster.faults import fault_point
 from maspo_rl.collection import Collector
 from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptStream
 from maspo_rl.evaluation.evaluator import Evaluator
+from maspo_rl.guards import Guards, GuardStop
 from maspo_rl.learner import SequenceBatch
 from maspo_rl.report.run_directory import RunDirectory
 from maspo_rl.types import Group, Label, RewardBatch
@@ -49,6 +52,11 @@ class Trainer:
         self.collector = Collector(config, stack.engines, stack.verifier, greedy=self.advantage.needs_greedy)
         self.finished_steps = 0
         self.stop_requested = False
+        self.guards = Guards(config.guards)
+        self.history: list[dict[str, Any]] = []
+        self.last_groups: list[Group] = []
+        self.resumed_from: Path | None = None
+        self._beginning = self.state_dict()
 
     @property
     def version(self) -> int:
@@ -57,11 +65,12 @@ class Trainer:
 
     def run(self) -> None:
         """Trains until the configured number of steps, or until `stop_requested`; leaves a complete checkpoint."""
-        self.publish_weights()
+        self.stack.publish(self.version)
         if self.finished_steps == 0 and self.config.eval.at_start:
             self.record({"step": 0, "version": 0} | self.evaluator.run(0, self.version))
         while self.finished_steps < self.config.trainer.steps and not self.stop_requested:
             self.record(self.step())
+            self.guard()
             if self.due(self.config.checkpoint.every):
                 self.save()
         self.save()
@@ -70,12 +79,14 @@ class Trainer:
         """One step; the metrics of it."""
         step = self.finished_steps + 1
         times: dict[str, float] = {}
+        fault_point("driver", "rollout")
         with timed(times, "rollout"):
             self.prompts.begin_step()
             collection = self.collector.collect(self.prompts.take, step=step, version=self.version)
             self.prompts.give_back(collection.unused)
-        groups = collection.groups
-        self.directory.write_samples(step, groups, self.config.report.samples_per_step)
+        groups = self.last_groups = collection.groups
+        fault_point("driver", "learn")
+        self.directory.write_samples(f"step_{step}", groups, self.config.report.samples_per_step)
         updated: dict[str, float] = {"optim/updates": 0.0}
         with timed(times, "learn"):
             if groups:
@@ -83,8 +94,9 @@ class Trainer:
                 updated = self.stack.learners.step(SequenceBatch.build(groups, advantage.tolist()))
         sampled_version = self.version
         self.finished_steps = step
+        fault_point("driver", "transfer")
         with timed(times, "transfer"):
-            self.publish_weights()
+            self.stack.publish(self.version)
         evaluated: dict[str, float] = {}
         if self.due(self.config.eval.every) or (step == self.config.trainer.steps and self.config.eval.at_end):
             with timed(times, "evaluate"):
@@ -101,43 +113,64 @@ class Trainer:
             "tokens/per_s": collection.metrics["response/tokens"] / spent,
         }
 
-    def publish_weights(self) -> None:
-        """Sends the learner's weights to every engine, which confirm version and digest before they sample again."""
-        digest = self.stack.learners.send_weights()
-        self.stack.engines.confirm(self.version, digest)
-
     def record(self, metrics: dict[str, Any]) -> None:
         """Writes a step's metrics to disk, then shows them."""
+        fault_point("driver", "record")
         self.directory.append_metrics(metrics)
+        self.history.append(metrics)
         self.on_step(metrics)
 
     def due(self, every: int) -> bool:
         """Whether something that happens every `every` steps happens after this one; 0 is never."""
         return every > 0 and self.finished_steps % every == 0
 
+    def guard(self) -> None:
+        """Holds the last steps against the configured guards; one that trips keeps the step's samples, and may stop."""
+        for alarm in self.guards.check(self.history):
+            name = f"{alarm.name}_step_{self.finished_steps}"
+            path = self.directory.write_samples(name, self.last_groups, sum(len(g.rollouts) for g in self.last_groups))
+            message = f"step {self.finished_steps}: guard {alarm.name}: {alarm.message}; its samples lie in {path}"
+            if alarm.action == "stop":
+                raise GuardStop(message)
+            logging.getLogger(__name__).warning(message)
+
     def save(self) -> None:
         """A complete checkpoint of the present step, unless there is one."""
         step = self.finished_steps
         if step in self.directory.checkpoint_steps():
             return
+        fault_point("driver", "save")
         partial = self.directory.begin_checkpoint(step)
         self.stack.learners.save(partial.resolve())
-        state = {
-            "finished_steps": step,
+        (partial / "trainer.json").write_text(json.dumps(self.state_dict()))
+        learner = self.config.learner
+        facts = {"ranks": learner.ranks, "zero_stage": learner.zero_stage}
+        self.directory.complete_checkpoint(step, self.config.checkpoint.keep, facts)
+
+    def load(self, checkpoint: Path | None) -> None:
+        """Takes up where `checkpoint` was written; None: at the run's beginning, with learners as they start."""
+        state = self._beginning
+        if checkpoint is not None:
+            self.stack.learners.load(checkpoint.resolve())
+            state = json.loads((checkpoint / "trainer.json").read_text())
+        self.load_state_dict(state)
+        self.directory.keep_metrics_up_to(self.finished_steps if checkpoint else -1)
+        self.history = self.directory.read_metrics()
+        self.resumed_from = checkpoint
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the driver knows of the run between two steps; of JSON types."""
+        return {
+            "finished_steps": self.finished_steps,
             "prompts": self.prompts.state_dict(),
             "advantage": self.advantage.state_dict(),
         }
-        (partial / "trainer.json").write_text(json.dumps(state))
-        self.directory.complete_checkpoint(step, self.config.checkpoint.keep)
 
-    def load(self, checkpoint: Path) -> None:
-        """Takes up where `checkpoint` was written."""
-        self.stack.learners.load(checkpoint.resolve())
-        state = json.loads((checkpoint / "trainer.json").read_text())
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes back what `state_dict` gave."""
         self.finished_steps = state["finished_steps"]
         self.prompts.load_state_dict(state["prompts"])
         self.advantage.load_state_dict(state["advantage"])
-        self.directory.keep_metrics_up_to(self.finished_steps)
 
 
 def reward_batch(groups: list[Group]) -> RewardBatch:

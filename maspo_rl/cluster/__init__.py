@@ -1,10 +1,11 @@
 """Ray's start and end, where actors lie, and the deadline that every wait on them has."""
 
-from maspo_rl.cluster.deadline import ActorFailure, DeadlineError, wait_for
+from maspo_rl.cluster.deadline import ActorDied, ActorFailure, DeadlineError, wait_for
 from maspo_rl.cluster.placement import EnginePlace, actor_environment, engine_places
 from maspo_rl.cluster.session import ray_session
 
 __all__ = [
+    "ActorDied",
     "ActorFailure",
     "DeadlineError",
     "EnginePlace",

@@ -9,27 +9,33 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RaySystemError, RayTaskError
 
+from maspo_rl.config.errors import RunFailure
 
-class DeadlineError(RuntimeError):
+
+class DeadlineError(RunFailure):
     """Somebody did not answer in time. The message names who, what for, and how long was waited."""
 
 
-class ActorFailure(RuntimeError):
-    """An actor died, or raised what is not one of ours. The message names it and gives the cause in one line."""
+class ActorFailure(RunFailure):
+    """An actor raised what is not one of ours. The message names it and gives the cause in one line."""
 
 
-def wait_for(references: Any, *, seconds: float, who: str, what: str) -> Any:
-    """Result of one object reference, or the list of results of many, within `seconds`.
+class ActorDied(RunFailure):
+    """An actor's process is gone. The message gives Ray's reason: killed, out of memory, a lost node."""
+
+
+def wait_for(references: Any, *, seconds: float, who: str, what: str, limit: float | None = None) -> Any:
+    """Result of one object reference, or the list of results of many, within `seconds`, the rest of `limit`.
 
     Exceptions of our own classes raised inside an actor come out as themselves; anything else becomes
-    `ActorFailure`; silence becomes `DeadlineError`.
+    `ActorFailure`, a death `ActorDied`, silence `DeadlineError`.
     """
     started = time.monotonic()
     try:
         return ray.get(list(references) if isinstance(references, Sequence) else references, timeout=seconds)
     except GetTimeoutError:
         raise DeadlineError(
-            f"{who} did not finish '{what}' within {seconds:.0f} s; look into its log in the run's logs/, "
+            f"{who} did not finish '{what}' within {limit or seconds:.0f} s; look into its log in the run's logs/, "
             f"or allow more with the room's timeout_s"
         ) from None
     except RayTaskError as error:
@@ -41,4 +47,4 @@ def wait_for(references: Any, *, seconds: float, who: str, what: str) -> Any:
     except (RayActorError, RaySystemError) as error:
         waited = time.monotonic() - started
         summary = " ".join(str(error).split())[:500]
-        raise ActorFailure(f"{who} died during '{what}' after {waited:.1f} s: {summary}") from error
+        raise ActorDied(f"{who} died during '{what}' after {waited:.1f} s: {summary}") from error

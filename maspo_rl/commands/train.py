@@ -23,14 +23,15 @@ def main(overrides: list[str]) -> int:
 
 def _train(run: Run) -> int:
     # Imported here: wrong input must be told before seconds are spent on vLLM, DeepSpeed and Ray.
+    from maspo_rl import supervision  # noqa: PLC0415
     from maspo_rl.assembly import running_stack  # noqa: PLC0415
     from maspo_rl.report.loggers import WandbLogger  # noqa: PLC0415
     from maspo_rl.report.plot import draw_curves  # noqa: PLC0415
     from maspo_rl.report.progress import ProgressReport  # noqa: PLC0415
 
     config, directory = run.config, run.directory
-    resume = run.checkpoint_to_resume()
-    done = directory.checkpoint_steps()[-1] if resume else 0
+    resume = run.checkpoint
+    done = int(resume.name.removeprefix("step_")) if resume else 0
     started = time.monotonic()
     wandb = WandbLogger(config.report, directory.path, config.run.name or "", asdict(config))
     with ProgressReport(config.trainer.steps, done, show=config.report.progress) as progress:
@@ -55,7 +56,7 @@ def _train(run: Run) -> int:
                 progress.say(f"resumed from {resume}")
             progress.say(f"ready after {time.monotonic() - started:.0f} s; logs in {directory.logs}")
             with _stopping_on_signal(trainer, progress):
-                trainer.run()
+                supervision.run(trainer)
         draw_curves(directory.read_metrics(), directory.curves, config.run.name or "")
         wandb.close()
     _summarise(directory, trainer.finished_steps, config.trainer.steps)

@@ -52,6 +52,7 @@ def check(config: Config, catalogue: Catalogue) -> list[str]:
         lambda: _memory(config),
         lambda: _devices(config),
         lambda: _verifier(config),
+        lambda: _guards(config),
         lambda: run_directory_problems(config),
     )
     return [problem for rule in rules for problem in rule()]
@@ -80,6 +81,15 @@ def _algorithm(config: Config, catalogue: Catalogue) -> Iterator[str]:
             f"rollout.samples_per_prompt={samples}: the advantage '{config.algorithm.advantage['name']}' compares the "
             "responses to one prompt and needs at least 2"
         )
+
+
+def _guards(config: Config) -> Iterator[str]:
+    """Which guards can refuse an update, and over how many steps."""
+    for name, guard in vars(config.guards).items():
+        if guard.steps < 1:
+            yield f"guards.{name}.steps={guard.steps}: must be at least 1"
+        if guard.action == "skip" and (name not in ("ratio", "grad_norm") or guard.steps > 1):
+            yield f"guards.{name}.action=skip: only ratio and grad_norm, with steps=1, can refuse an update; use stop"
 
 
 def _batch(config: Config) -> Iterator[str]:

@@ -40,6 +40,7 @@ _AT_LEAST_ZERO = (
     "eval.every",
     "eval.temperature",
     "cluster.gpus_per_node",
+    "cluster.max_restarts",
     "report.samples_per_step",
 )
 _ABOVE_ZERO = (

@@ -11,6 +11,7 @@ from typing import Any
 
 from maspo_rl.config.algorithm import AlgorithmConfig
 from maspo_rl.config.data import DataConfig
+from maspo_rl.config.guards import GuardsConfig
 from maspo_rl.config.verifier import VerifierConfig
 
 
@@ -137,6 +138,7 @@ class ClusterConfig:
     gpus_per_node: int = 0
     colocate: bool = False  # engines and learners take turns on the same GPUs
     start_timeout_s: float = 300.0  # deadline of Ray's start and of the placement of all actors
+    max_restarts: int = 3  # over a run: engines replaced at most, and starts of the learners anew at most
 
 
 @dataclass
@@ -168,4 +170,5 @@ class Config:
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    guards: GuardsConfig = field(default_factory=GuardsConfig)
     report: ReportConfig = field(default_factory=ReportConfig)

@@ -82,7 +82,7 @@ def deepspeed_config(learner: LearnerConfig, dtype: torch.dtype) -> dict[str, An
 
 
 def start_engine(
-    policy: Policy, learner: LearnerConfig, optimizer: OptimizerConfig, dtype: torch.dtype
+    policy: Policy, learner: LearnerConfig, optimizer: OptimizerConfig, dtype: torch.dtype, largest_norm: float
 ) -> tuple[Any, FiniteAdamW]:
     """The DeepSpeed engine over `policy`, and the optimiser inside it."""
     import deepspeed  # noqa: PLC0415
@@ -95,7 +95,7 @@ def start_engine(
             torch.distributed.all_reduce(squares)
         return squares
 
-    adamw = FiniteAdamW([p for p in policy.parameters() if p.requires_grad], optimizer, sum_squares)
+    adamw = FiniteAdamW([p for p in policy.parameters() if p.requires_grad], optimizer, sum_squares, largest_norm)
     engine, _, _, _ = deepspeed.initialize(
         model=policy, optimizer=adamw, config=deepspeed_config(learner, dtype), dist_init_required=False
     )

@@ -19,23 +19,28 @@ class LearnerGroup:
 
     def __init__(self, config: Config, settings: LearnerSettings, logs: Path) -> None:
         self._timeout_s = config.learner.timeout_s
-        ranks = config.learner.ranks
-        threads = config.learner.threads or max(1, (os.cpu_count() or 1) // ranks)
-        environment = actor_environment(config.cluster, threads)
-        actor = ray.remote(LearnerRank)
+        self._threads = config.learner.threads or max(1, (os.cpu_count() or 1) // config.learner.ranks)
+        self._environment = actor_environment(config.cluster, self._threads)
+        self._logs = logs
+        self._launch(settings)
+
+    def _launch(self, settings: LearnerSettings) -> None:
         gpus = 1 if settings.on_gpu else 0
+        options = {"runtime_env": {"env_vars": self._environment}, "max_restarts": 0}
+        actor = ray.remote(LearnerRank).options(num_cpus=gpus, num_gpus=gpus, **options)
         self._actors: list[Any] = [
-            actor.options(
-                num_cpus=gpus,
-                num_gpus=gpus,
-                runtime_env={"env_vars": environment},
-                max_restarts=0,
-            ).remote(settings, rank, threads, logs / f"learner_{rank}.log")
-            for rank in range(ranks)
+            actor.remote(settings, rank, self._threads, self._logs / f"learner_{rank}.log")
+            for rank in range(settings.learner.ranks)
         ]
         self._places = self._all("place")
         *_, address, port = self._places[0]
         self._started = [rank.start.remote(address, port) for rank in self._actors]
+
+    def restart(self, settings: LearnerSettings) -> None:
+        """New processes in place of the present ones, dead or alive, with a fresh policy."""
+        self.end()
+        self._launch(settings)
+        self.wait_until_ready()
 
     @property
     def places(self) -> list[tuple[str, str]]:

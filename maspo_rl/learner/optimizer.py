@@ -13,14 +13,19 @@ from maspo_rl.config.schema import OptimizerConfig
 
 
 class FiniteAdamW(torch.optim.AdamW):
-    """AdamW with clipping by global norm, which leaves weights and moments untouched when the norm is not finite.
+    """AdamW with clipping by global norm, which leaves weights and moments untouched when the norm is not finite, or
+    above `largest_norm`.
 
     DeepSpeed calls it with whatever it has partitioned: whole gradients, or this rank's share of them. `sum_squares`
     adds a number over the ranks that hold different shares, so that norm, clipping and refusal agree everywhere.
     """
 
     def __init__(
-        self, parameters: Iterable[Any], config: OptimizerConfig, sum_squares: Callable[[Tensor], Tensor]
+        self,
+        parameters: Iterable[Any],
+        config: OptimizerConfig,
+        sum_squares: Callable[[Tensor], Tensor],
+        largest_norm: float,
     ) -> None:
         super().__init__(
             parameters,
@@ -31,6 +36,7 @@ class FiniteAdamW(torch.optim.AdamW):
             fused=True,
         )
         self._max_norm = config.max_grad_norm
+        self._largest_norm = largest_norm
         self._sum_squares = sum_squares
         self.refuse = False
         self.grad_norm = 0.0
@@ -47,7 +53,8 @@ class FiniteAdamW(torch.optim.AdamW):
         ]
         squares = torch.stack([norm.double() for norm in torch._foreach_norm(gradients)]).square().sum()
         self.grad_norm = math.sqrt(self._sum_squares(squares).item())
-        self.applied = math.isfinite(self.grad_norm) and not self.refuse
+        # False for a norm that is not a number, too.
+        self.applied = self.grad_norm <= self._largest_norm and math.isfinite(self.grad_norm) and not self.refuse
         if not self.applied:
             return
         if self.grad_norm > self._max_norm:

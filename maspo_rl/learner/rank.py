@@ -15,8 +15,11 @@ import ray
 import torch
 from torch import Tensor
 
+from maspo_rl.cluster.faults import fault_point
 from maspo_rl.cluster.process import redirect_output
 from maspo_rl.config.algorithm import AlgorithmConfig
+from maspo_rl.config.errors import RunFailure
+from maspo_rl.config.guards import GuardConfig, GuardsConfig
 from maspo_rl.config.schema import LearnerConfig, OptimizerConfig
 from maspo_rl.learner import checkpoint
 from maspo_rl.learner.batch import SequenceBatch, Update, plan_updates
@@ -31,11 +34,11 @@ from maspo_rl.types import Reduce, TokenBatch
 from maspo_rl.weights.sender import WeightSender
 
 
-class LogprobMismatch(RuntimeError):
+class LogprobMismatch(RunFailure):
     """Engine and learner disagree about the log-probs of the tokens that were sampled."""
 
 
-class NonFiniteUpdate(RuntimeError):
+class NonFiniteUpdate(RunFailure):
     """No update of a step could be applied: every loss or gradient was NaN or infinite."""
 
 
@@ -55,6 +58,7 @@ class LearnerSettings:
     algorithm: AlgorithmConfig
     learner: LearnerConfig
     optimizer: OptimizerConfig
+    guards: GuardsConfig
     on_gpu: bool
 
 
@@ -64,6 +68,7 @@ class LearnerRank:
     def __init__(self, settings: LearnerSettings, rank: int, threads: int, log: Path) -> None:
         redirect_output(log)
         self._settings = settings
+        self._name = log.stem
         self._rank = rank
         self._ranks = settings.learner.ranks
         self._engine: Any = None
@@ -104,7 +109,11 @@ class LearnerRank:
         self._model = load_model(*source, gradient_checkpointing=learner.gradient_checkpointing)
         self._loss = build_policy_loss(settings.algorithm)
         self._engine, self._optimizer = start_engine(
-            Policy(self._model, settings.temperature), learner, settings.optimizer, dtype
+            Policy(self._model, settings.temperature),
+            learner,
+            settings.optimizer,
+            dtype,
+            largest_norm=_skipped_above(settings.guards.grad_norm),
         )
         if self._loss.needs_reference:
             reference = load_model(*source, gradient_checkpointing=False).to(self._device)
@@ -124,6 +133,7 @@ class LearnerRank:
 
     def send_weights(self) -> str:
         """Sends the present weights to every engine; the digest of what was sent."""
+        fault_point(self._name, "send_weights")
         if self._sender is None:
             raise RuntimeError("not connected to the engines: call connect after start and after each begin")
         return self._sender.send()
@@ -135,6 +145,7 @@ class LearnerRank:
             LogprobMismatch: before any update, when the engine's log-probs are not the learner's.
             NonFiniteUpdate: when no update could be applied.
         """
+        fault_point(self._name, "step")
         settings = self._settings
         started = time.perf_counter()
         plan = plan_updates(batch, settings.updates_per_step, self._ranks, settings.learner.micro_batch_tokens)
@@ -157,7 +168,8 @@ class LearnerRank:
         updates = len(plan) * len(passes)
         if not applied:
             raise NonFiniteUpdate(
-                f"none of the {updates} updates had a finite loss and gradient; weights are unchanged"
+                f"none of the {updates} updates could be applied: no finite loss and gradient, or a guard that skips; "
+                f"weights are unchanged"
             )
         return metrics | {
             "optim/updates": float(applied),
@@ -202,6 +214,7 @@ class LearnerRank:
         """One optimiser update; whether it was applied."""
         step = self._observe(part, update, micro_batches, old, references) if part.needs_step and old else None
         total_loss = torch.zeros((), dtype=torch.float64, device=self._device)
+        ratio_limit, ratio_beyond = _skipped_above(self._settings.guards.ratio), False
         for index, micro in enumerate(micro_batches):
             self._engine.set_gradient_accumulation_boundary(index == len(micro_batches) - 1)
             logprob, entropy, *proxy = self._forward(micro, part.needs_entropy, part.proxy_kappa)
@@ -218,12 +231,17 @@ class LearnerRank:
             )
             result = part(tokens, step)
             # DeepSpeed averages over ranks; our losses already sum to the step's.
-            self._engine.backward(result.loss * self._ranks, scale_wrt_gas=False)
+            scale = math.nan if fault_point(self._name, "backward") == "nan" else self._ranks
+            self._engine.backward(result.loss * scale, scale_wrt_gas=False)
             total_loss += result.loss.detach()
             for name, metric in result.metrics.items():
                 statistics.add(name, *(metric if isinstance(metric, tuple) else (metric,)))
+            if ratio_limit < math.inf:
+                ratio_beyond |= bool((tokens.logprob - tokens.old_logprob > math.log(ratio_limit)).any())
         if old is None:
             self._check_agreement(statistics)
+        # One sum over the ranks decides for both: a ratio beyond its guard makes the loss infinite.
+        total_loss += math.inf if ratio_beyond else 0.0
         torch.distributed.all_reduce(total_loss)
         self._optimizer.refuse = not math.isfinite(total_loss.item())
         self._optimizer.set_lr(learning_rate(self._settings.optimizer, self._updates, self._settings.total_updates))
@@ -273,6 +291,7 @@ class LearnerRank:
 
     def save(self, directory: Path) -> None:
         """Writes this rank's share of the training state, and rank 0 the exported policy."""
+        fault_point(self._name, "save")
         state = {"updates": self._updates, "loss": self._loss.state_dict()}
         checkpoint.save(self._engine, self._model, directory, state, self._rank, self._settings.model)
 
@@ -281,6 +300,12 @@ class LearnerRank:
         state = checkpoint.load(self._engine, directory)
         self._updates = state["updates"]
         self._loss.load_state_dict(state["loss"])
+
+
+def _skipped_above(guard: GuardConfig) -> float:
+    """The value above which an update is refused."""
+    skips = guard.action == "skip" and guard.threshold is not None
+    return guard.threshold if skips and guard.threshold is not None else math.inf
 
 
 def _add_agreement(statistics: Statistics, logprob: Tensor, rollout_logprob: Tensor) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from maspo_rl.report.manifest import write_manifest
 from maspo_rl.types import Group
 
 _STEP = "step_"
@@ -27,11 +29,17 @@ class RunDirectory:
         self.evaluation = path / "evaluation"
         self.logs = path / "logs"
         self.curves = path / "curves.png"
+        self._claim: IO[str] | None = None
 
     def create(self) -> None:
         """Makes the folders. Raises OSError where that is not allowed."""
         for folder in (self.samples, self.checkpoints, self.evaluation, self.logs):
             folder.mkdir(parents=True, exist_ok=True)
+
+    def claim(self) -> None:
+        """Keeps other processes out for as long as this object lives. Raises BlockingIOError where one is in."""
+        self._claim = (self.path / ".lock").open("a")
+        fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def append_metrics(self, metrics: dict[str, Any]) -> None:
         """One step's metrics as one line, written through to the disk."""
@@ -43,15 +51,15 @@ class RunDirectory:
         return list(read_jsonl(self.metrics)) if self.metrics.exists() else []
 
     def keep_metrics_up_to(self, step: int) -> None:
-        """Drops lines of steps after `step`, which a resumed run makes again."""
-        lines = [line for line in self.read_metrics() if line["step"] <= step]
-        write_jsonl(self.metrics, lines)
+        """Drops lines of steps after `step`, which a resumed run makes again, and a last line that was cut short."""
+        if self.metrics.exists():
+            whole = [line for line in self.metrics.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            write_jsonl(self.metrics, (line for line in map(json.loads, whole) if line["step"] <= step))
 
-    def write_samples(self, step: int, groups: list[Group], limit: int) -> None:
-        """Up to `limit` responses of a step, whole groups first, with verdicts and rewards."""
+    def write_samples(self, name: str, groups: list[Group], limit: int) -> Path:
+        """Up to `limit` responses, whole groups first, with verdicts and rewards, as `samples/<name>.jsonl`."""
         rows = [
             {
-                "step": step,
                 "prompt_id": group.prompt.id,
                 "problem": group.prompt.text,
                 "gold": group.prompt.gold,
@@ -65,7 +73,9 @@ class RunDirectory:
             for group in groups
             for rollout, verdict, reward in zip(group.rollouts, group.verdicts, group.rewards, strict=True)
         ]
-        write_jsonl(self.samples / f"{_STEP}{step}.jsonl", rows[:limit])
+        path = self.samples / f"{name}.jsonl"
+        write_jsonl(path, rows[:limit])
+        return path
 
     def checkpoint_steps(self) -> list[int]:
         """Steps of which there is a complete checkpoint, oldest first."""
@@ -86,9 +96,10 @@ class RunDirectory:
         partial.mkdir(parents=True)
         return partial
 
-    def complete_checkpoint(self, step: int, keep: int) -> Path:
-        """Names the folder that was begun, all files on the disk, and removes all but the `keep` newest."""
+    def complete_checkpoint(self, step: int, keep: int, facts: dict[str, Any]) -> Path:
+        """Names the folder that was begun, all files on the disk and listed, and removes all but the `keep` newest."""
         partial, final = self.checkpoints / f"partial_{step}", self.checkpoint(step)
+        write_manifest(partial, {"step": step, **facts})
         for file in partial.rglob("*"):
             _flush(file)
         shutil.rmtree(final, ignore_errors=True)

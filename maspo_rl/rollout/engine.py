@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from maspo_rl.cluster.faults import fault_point
 from maspo_rl.cluster.process import redirect_output
+from maspo_rl.config.errors import RunFailure
 from maspo_rl.config.schema import RolloutConfig
 from maspo_rl.rollout.requests import SampleRequest, SamplingSettings
 from maspo_rl.types import Rollout
 
 
-class StaleWeights(RuntimeError):
+class StaleWeights(RunFailure):
     """An engine was asked to sample under a version whose weights it does not hold."""
 
 
@@ -40,6 +42,7 @@ class Engine:
 
     def __init__(self, settings: EngineSettings, log: Path, devices: str | None) -> None:
         redirect_output(log)
+        self._name = log.stem
         if devices is not None:
             os.environ["CUDA_VISIBLE_DEVICES"] = devices
         os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
@@ -101,6 +104,9 @@ class Engine:
         Raises:
             StaleWeights: `version` is not the one confirmed last.
         """
+        fault_point(self._name, "generate")
+        # What a replaced engine computes again must not depend on what the first one had in its cache.
+        self._llm.reset_prefix_cache()
         if version != self._version:
             raise StaleWeights(
                 f"asked to sample under policy version {version}, but the weights confirmed here are of version "
@@ -154,19 +160,22 @@ class Engine:
         self._llm.collective_rpc("start_weight_update")
 
     def update_weights(self, update_info: Any) -> None:
+        fault_point(self._name, "update_weights")
         self._llm.collective_rpc("update_weights", kwargs={"update_info": update_info})
 
     def finish_weight_update(self) -> None:
         self._llm.collective_rpc("finish_weight_update")
-        self._llm.reset_prefix_cache()
 
-    def confirm(self, version: int, digest: str) -> None:
-        """Accepts the weights received last as `version` if their digest is the sender's on every worker.
+    def confirm(self, version: int, digest: str | None) -> None:
+        """Accepts the weights received last as `version` if their digest is the sender's on every worker; None is
+        that of an engine that has received nothing and holds the model's own.
 
         Raises:
             StaleWeights: the bytes that arrived are not those that were sent.
         """
         received = self._llm.collective_rpc("received_digest")
+        if fault_point(self._name, "confirm") == "corrupt":
+            received = ["a digest of other bytes"]
         if any(value != digest for value in received):
             raise StaleWeights(
                 f"weights of policy version {version} were sent with digest {digest} but arrived with {received}"

@@ -27,7 +27,8 @@ class WeightSender:
         timeout_s: float,
     ) -> None:
         self._source = GatheredSource(module)
-        client = EngineClient(engines, tensor_parallel, timeout_s)
+        # Sooner than whoever waits for this rank: the engine that does not answer is named, not the rank.
+        client = EngineClient(engines, tensor_parallel, 0.8 * timeout_s)
         if backend != "shared_memory":
             self._transfer = _vllm_transfer(backend, rank, len(engines) * tensor_parallel, client, self._source)
         else:
