@@ -14,7 +14,6 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from maspo_rl.cluster import ActorFailure, DeadlineError, wait_for
 from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.verifier.pool import MOST_ATTEMPTS, Job, Pool
 from maspo_rl.verifier.verifier import Verifier
@@ -35,9 +34,6 @@ class Replica:
 
     async def judge(self, request: Message) -> Message:
         return await asyncio.wrap_future(self._pool.submit(request))
-
-    async def process_ids(self) -> list[int]:
-        return self._pool.process_ids()
 
 
 class ActorPool(Pool):
@@ -68,15 +64,6 @@ class ActorPool(Pool):
 
     def patience_s(self, jobs: int) -> float:
         return MOST_ATTEMPTS * super().patience_s(jobs)
-
-    def process_ids(self) -> list[int]:
-        found = []
-        for index, replica in enumerate(self.replicas):
-            try:
-                found += wait_for(replica.process_ids.remote(), seconds=10, who=f"verifier {index}", what="process ids")
-            except (ActorFailure, DeadlineError):
-                continue
-        return found
 
     def close(self) -> None:
         with self._lock:

@@ -76,7 +76,7 @@ class Pool:
         return rounds * MOST_ATTEMPTS * (self._config.deadline_s + 1) + START_ATTEMPTS * START_DEADLINE_S
 
     def process_ids(self) -> list[int]:
-        """The workers that live now."""
+        """The workers of this process that live now."""
         with self._lock:
             return [worker.pid for worker in self._workers.values() if not worker.is_gone()]
 

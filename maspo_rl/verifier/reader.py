@@ -17,6 +17,8 @@ from maspo_rl.verifier.tree import ALL_REALS, EMPTY_SET, Node, constant, named, 
 _MOST_DEPTH = 60
 _MOST_ITEMS = 64
 RELATIONS = frozenset(("=", "<", ">", "<=", ">=", "!=", "~=", "in"))
+_ITEM_ENDS = RELATIONS | {",", ";", "&", "\\\\"}
+_END = Token("mark", "")
 _NUMERALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _EMPTY = frozenset(("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "none"))
 _REALS = frozenset(("all real numbers", "all reals", "all real x", "any real number"))
@@ -25,8 +27,12 @@ _ACCENTS = frozenset(_ACCENT_NAMES.split())
 _POSTFIXES = {"!": "factorial", "%": "percent", "^\\circ": "degree", "'": "symbol"}
 _ENCLOSING = {"|": ("abs", "|"), "\\lfloor": ("floor", "\\rfloor"), "\\lceil": ("ceil", "\\rceil")}
 _SIGNS = {"-": "neg", "+-": "pm", "-+": "mp"}
+_MARKED = dict.fromkeys(("percent", "percentage", "pct"), "percent") | dict.fromkeys(
+    ("degree", "degrees", "deg"), "degree"
+)
 _MYRIADS = {"万": 10**4, "亿": 10**8}
 _SET_BUILDER = re.compile(r"\\\{ *[a-zA-Z] *(?:\\in *(?:\\mathbb\{[A-Z]\}|[A-Z]) *)?[|:](.*)\\\}")
+_SINGLE = re.compile(r"(?![ie]$)[^_](?:'*(?:_.*)?)", re.DOTALL)
 _UNIT_SHAPE = re.compile(r"w(?:w|\^n|\^\{n\}|[/*][ws])*")
 
 
@@ -63,23 +69,22 @@ def _product(factors: list[Node]) -> Node:
 
 
 class _Reader:
+    """Each method reads one level of the grammar, from the list of items down to a number or a name."""
+
     def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
-        self._index = 0
-        self._depth = 0
-        self._bars = 0
+        self._tokens = [*tokens, _END]
+        self._index = self._depth = self._bars = 0
 
     def answer(self) -> Node:
         items = self._items(())
-        if self._index < len(self._tokens):
+        if self._peek() != _END:
             raise NotUnderstoodError(f"{self._peek().text!r} after the answer")
         return items[0] if len(items) == 1 else _collected(items)
 
     # Tokens
 
-    def _peek(self, ahead: int = 0) -> Token:
-        index = self._index + ahead
-        return self._tokens[index] if index < len(self._tokens) else Token("mark", "")
+    def _peek(self) -> Token:
+        return self._tokens[self._index]
 
     def _at(self, *marks: str) -> bool:
         token = self._peek()
@@ -87,7 +92,7 @@ class _Reader:
 
     def _take(self) -> Token:
         token = self._peek()
-        if not token.text and self._index >= len(self._tokens):
+        if token == _END:
             raise NotUnderstoodError("the expression ends early")
         self._index += 1
         return token
@@ -104,12 +109,10 @@ class _Reader:
     def _rest_of_item(self) -> list[Token]:
         """The tokens up to the separator, bracket or relation that ends this item."""
         end, depth = self._index, 0
-        while end < len(self._tokens):
-            token = self._tokens[end]
+        while (token := self._tokens[end]) != _END:
             if token.kind == "mark":
                 depth += (token.text in ("(", "{", "[")) - (token.text in (")", "}", "]"))
-                ends = token.text in (",", ";", "&", "\\\\") or token.text in RELATIONS or token.text[:4] == "\\end"
-                if depth < 0 or (depth == 0 and ends):
+                if depth < 0 or (depth == 0 and (token.text in _ITEM_ENDS or token.text[:4] == "\\end")):
                     break
             end += 1
         return self._tokens[self._index : end]
@@ -122,7 +125,7 @@ class _Reader:
         while True:
             while self._take_if(",", ";"):
                 pass
-            if self._index == len(self._tokens) or self._at(*closers):
+            if self._peek() == _END or self._at(*closers):
                 break
             item = self._item()
             items += item.args if item.op == "list" else [item]
@@ -157,16 +160,13 @@ class _Reader:
         ):
             self._index += len(words)
             return Node("word", name=" ".join(token.text for token in words))
-        parts = [self._ratio()]
-        while self._take_if("cup"):
-            parts.append(self._ratio())
-        return parts[0] if len(parts) == 1 else Node("union", tuple(parts))
+        return self._chain("union", lambda: self._chain("ratio", self._measured, ":"), "cup")
 
-    def _ratio(self) -> Node:
-        parts = [self._measured()]
-        while self._take_if(":"):
-            parts.append(self._measured())
-        return parts[0] if len(parts) == 1 else Node("ratio", tuple(parts))
+    def _chain(self, op: str, operand: Callable[[], Node], mark: str) -> Node:
+        parts = [operand()]
+        while self._take_if(mark):
+            parts.append(operand())
+        return parts[0] if len(parts) == 1 else Node(op, tuple(parts))
 
     def _measured(self) -> Node:
         """An expression with the unit after it."""
@@ -180,12 +180,8 @@ class _Reader:
             node = Node("mul", (node, constant(scale)), "scale")
             texts[0] = texts[0][1:]
         unit = " ".join(texts).replace(" ^ ", "^").replace("{ ", "").replace(" }", "").strip()
-        match unit.lower().split(" ")[0]:
-            case "percent" | "percentage" | "pct":
-                return Node("percent", (node,))
-            case "degree" | "degrees" | "deg":
-                return Node("degree", (node,))
-        return Node("unit", (node,), unit) if unit else node
+        marked = _MARKED.get(unit.lower().split(" ")[0])
+        return Node(marked, (node,)) if marked else Node("unit", (node,), unit) if unit else node
 
     def _unit_ahead(self) -> bool:
         """Whether nothing but a unit follows in this item: words, with their powers and quotients."""
@@ -340,12 +336,11 @@ class _Reader:
     def _symbol(self, name: str) -> Node:
         if self._take_if("_"):
             name += "_" + self._raw_argument()
-        inside = self._peek(1)
-        single = len(name.split("_")[0].rstrip("'")) == 1 and name not in ("i", "e")
-        if single and self._at("(") and inside.kind in ("number", "symbol") and self._peek(2).text == ")":
-            # f(x), I(0): an applied name, not a product that would vanish at 0.
-            self._index += 3
-            name += f"({inside.text})"
+        match self._tokens[self._index : self._index + 3]:
+            case [(_, "("), ("number" | "symbol", inside), (_, ")")] if _SINGLE.fullmatch(name):
+                # f(x), I(0): an applied name, not a product that would vanish at 0.
+                self._index += 3
+                name += f"({inside})"
         return Node("symbol", name=name)
 
     def _raw_argument(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -59,12 +59,6 @@ class VerifyResponse(BaseModel):
     verdicts: list[ItemVerdict]
 
 
-class Health(BaseModel):
-    status: str
-    workers: int
-    pending: int
-
-
 class AsciiJSONResponse(JSONResponse):
     """JSON in ASCII, which can carry back any string that came in, lone surrogates included."""
 
@@ -75,22 +69,18 @@ class AsciiJSONResponse(JSONResponse):
 class _LimitedRequest(Request):
     """A request whose body must arrive within a deadline and a size."""
 
-    async def body(self) -> bytes:
-        if hasattr(self, "_body"):
-            return self._body
-        most_bytes = self.app.state.most_bytes
-        body = bytearray()
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        most_bytes, received = self.app.state.most_bytes, 0
         try:
             async with asyncio.timeout(BODY_DEADLINE_S):
-                async for chunk in self.stream():
-                    body += chunk
-                    if len(body) > most_bytes:
+                async for chunk in super().stream():
+                    received += len(chunk)
+                    if received > most_bytes:
                         detail = f"the body is over {most_bytes} bytes; send fewer items"
                         raise HTTPException(413, detail, {"connection": "close"})
+                    yield chunk
         except TimeoutError as error:
             raise HTTPException(408, f"the body did not arrive within {BODY_DEADLINE_S:.0f} s") from error
-        self._body = bytes(body)
-        return self._body
 
 
 class _LimitedRoute(APIRoute):
@@ -114,12 +104,7 @@ def create_app(config: VerifierConfig) -> FastAPI:
         yield
         await asyncio.to_thread(verifier.close)
 
-    app = FastAPI(
-        title="maspo_rl verifier",
-        summary="Judges mathematical answers",
-        lifespan=lifespan,
-        default_response_class=AsciiJSONResponse,
-    )
+    app = FastAPI(title="maspo_rl verifier", lifespan=lifespan, default_response_class=AsciiJSONResponse)
     app.state.most_bytes = config.max_body_bytes
     app.router.route_class = _LimitedRoute
 
@@ -138,9 +123,9 @@ def create_app(config: VerifierConfig) -> FastAPI:
         return VerifyResponse(verdicts=[ItemVerdict(**as_row(verdict)) for verdict in verdicts])
 
     @app.get("/health")
-    async def health() -> Health:
+    async def health() -> dict[str, int | str]:
         """Whether the service answers, and with how many live workers."""
-        return Health(status="ok", workers=len(verifier.process_ids()), pending=verifier.pending)
+        return {"status": "ok", "workers": len(verifier.process_ids()), "pending": verifier.pending}
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> str:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
 from maspo_rl.verifier.units import is_unit
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """`spaced`: white space stands before it. `mark`: operators, brackets, separators, `&`, `\\\\`, `\\begin{...}`."""
+class Token(NamedTuple):
+    """`kind`: number, symbol, function, word, command, based (a numeral with its base), or mark (operators, brackets,
+    separators, `&`, `\\\\`, `\\begin{...}`).
+    """
 
-    kind: Literal["number", "symbol", "function", "word", "command", "based", "mark"]
+    kind: str
     text: str
-    spaced: bool = False
 
 
 class NotUnderstoodError(Exception):
@@ -26,14 +25,14 @@ class BeyondLimitsError(NotUnderstoodError):
     """The text is in the language but longer, deeper or larger than any answer is."""
 
 
-_NAMES = {
+_WORD_LISTS = {
     "function": "sin cos tan cot sec csc asin acos atan arcsin arccos arctan sinh cosh tanh exp log ln lg sqrt",
     "unevaluated": "sum int iint oint prod lim limsup liminf gcd lcm mod bmod pmod max min sup inf det deriv partial",
     "symbol": "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau "
     "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega infty hbar ell emptyset "
     "angle triangle ldots odot oplus prime circ mho AA",
 }
-FUNCTIONS, UNEVALUATED, SYMBOLS = (frozenset(names.split()) for names in _NAMES.values())
+FUNCTIONS, UNEVALUATED, SYMBOLS = (frozenset(names.split()) for names in _WORD_LISTS.values())
 MARKS = {
     "\\cdot": "*", "\\times": "*", "**": "^", "\\div": "/", "\\le": "<=", "\\ge": ">=", "=<": "<=", "=>": ">=",
     "\\ne": "!=", "==": "=", "\\approx": "~=", "\\sim": "~=", "\\simeq": "~=", "\\equiv": "=", "\\in": "in",
@@ -43,7 +42,6 @@ MARKS = {
     for same in (*"+-*/^_=<>!%:|'&,;()[]{}", "<=", ">=", "!=", "\\\\", "\\{", "\\}",
                  "\\lfloor", "\\rfloor", "\\lceil", "\\rceil", "\\langle", "\\rangle")
 }  # fmt: skip
-_POSTFIXES = {"degree": "^\\circ", "prime": "'"}
 _PATTERN = re.compile(
     r"(?P<symbol>\\frac\{d(?:\^\{?\d\}?)?[\sA-Za-z\\]+\}\{d\s*(?:\\[a-z]+|[A-Za-z])\s*(?:\^\{?\d\}?)?\})"
     r"|(?P<based>(?<![A-Za-z])(?:\d+|\(\d+\))_(?:\d+|\{\s*(?:\d+|\\text\{\s*[a-z]+\s*\})\s*\})"
@@ -56,44 +54,37 @@ _PATTERN = re.compile(
     r"|(?P<mark>\*\*|<=|>=|=<|=>|!=|==|\S)",
     re.DOTALL,
 )
+_POSTFIXES = {"degree": "^\\circ", "prime": "'"}
 _THOUSANDS = re.compile(r"(?:,\d{3})+(?![\d,])(?:\.\d+)?")
-_JOINTS = frozenset(("and", "or", "和", "或", "或者", "及", "与"))
-_CONSTANTS = {"pi": "\\pi"} | dict.fromkeys(("infinity", "infty", "oo"), "\\infty")
-_ALSO_WORDS = frozenset(("int", "inf", "min", "partial"))
 _MOST_TOKENS = 20_000
+_COMMANDS = (
+    {text: Token("mark", mark) for text, mark in MARKS.items() if text[0] == "\\"}
+    | {f"\\{name}": Token("symbol", f"\\{name}") for name in SYMBOLS}
+    | {f"\\{name}": Token("function", name) for name in FUNCTIONS}
+)
+_NAMES = (
+    {name: Token("mark", ",") for name in ("and", "or", "和", "或", "或者", "及", "与")}
+    | {name: Token("function", name) for name in FUNCTIONS}
+    | {name: Token("command", name) for name in UNEVALUATED - {"int", "inf", "min", "partial"}}
+    | {name: Token("symbol", "\\infty") for name in ("infinity", "infty", "oo")}
+    | {"pi": Token("symbol", "\\pi")}
+)
+"""What a name stands for in letters or in `\\text`; four operations are words as well."""
 
 
-def _known(name: str, spaced: bool) -> Token | None:
-    """A name that stands for a sign or command, in letters or in `\\text`."""
-    lowered = name.strip(" ,;").lower()
-    if lowered in _JOINTS:
-        return Token("mark", ",", spaced)
-    if lowered in FUNCTIONS:
-        return Token("function", lowered, spaced)
-    if lowered in UNEVALUATED - _ALSO_WORDS:
-        return Token("command", lowered, spaced)
-    constant = _CONSTANTS.get(lowered)
-    return Token("symbol", constant, spaced) if constant else None
+def _named(name: str) -> Token | None:
+    return _NAMES.get(name.strip(" ,;").lower())
 
 
-def _letters(run: str, spaced: bool, after_value: bool) -> list[Token]:
+def _letters(run: str, after_value: bool) -> list[Token]:
     """A run of letters: a name we know, a word (four letters or more), or a product of one-letter symbols."""
-    if known := _known(run, spaced):
+    if known := _named(run):
         return [known]
     if run[:-1] in FUNCTIONS:
-        return [Token("function", run[:-1], spaced), Token("symbol", run[-1])]
+        return [Token("function", run[:-1]), Token("symbol", run[-1])]
     if len(run) >= 4 or (after_value and len(run) >= 2 and is_unit(run)):
-        return [Token("word", run, spaced)]
-    return [Token("symbol", letter, spaced and index == 0) for index, letter in enumerate(run)]
-
-
-def _command(text: str, spaced: bool) -> Token:
-    if text in MARKS:
-        return Token("mark", MARKS[text], spaced)
-    name = text[1:]
-    if name in SYMBOLS:
-        return Token("symbol", text, spaced)
-    return Token("function" if name in FUNCTIONS else "command", name, spaced)
+        return [Token("word", run)]
+    return [Token("symbol", letter) for letter in run]
 
 
 def _repeating(literal: str) -> str:
@@ -117,32 +108,31 @@ def tokenise(text: str) -> list[Token]:
     tokens: list[Token] = []
     position = depth = 0
     for match in _PATTERN.finditer(text):
-        start, end = match.span()
-        if start < position:
+        piece, end = match.group(), match.end()
+        if match.start() < position:
             continue
-        spaced, piece, position = start > position, match.group(), end
+        position = end
         match match.lastgroup:
             case "number":
                 grouped = _THOUSANDS.match(text, end) if depth == 0 and piece.isdigit() and len(piece) <= 3 else None
                 if grouped is not None and piece[0] != "0":
                     piece, position = (piece + grouped.group()).replace(",", ""), grouped.end()
-                tokens.append(Token("number", piece, spaced))
+                tokens.append(Token("number", piece))
             case "repeating":
-                tokens.append(Token("number", _repeating(piece), spaced))
+                tokens.append(Token("number", _repeating(piece)))
             case "based" | "symbol" as kind:
-                tokens.append(Token(kind, "".join(piece.split()), spaced))
+                tokens.append(Token(kind, "".join(piece.split())))
             case "letters":
                 after_value = bool(tokens) and (tokens[-1].kind == "number" or tokens[-1].text in (")", "]", "}"))
-                tokens.extend(_letters(piece, spaced, after_value))
+                tokens.extend(_letters(piece, after_value))
             case "word" | "foreign":
                 content = piece.removeprefix("\\text{").removesuffix("}")
-                tokens.append(_known(content, spaced) or Token("word", content, spaced))
+                tokens.append(_named(content) or Token("word", content))
             case "command":
-                tokens.append(_command(piece, spaced))
+                tokens.append(_COMMANDS.get(piece) or Token("command", piece[1:]))
             case kind:
                 depth += (piece in "([") - (piece in ")]")
-                mark = _POSTFIXES.get(str(kind)) or MARKS.get(piece, piece)
-                tokens.append(Token("mark", mark, spaced))
+                tokens.append(Token("mark", _POSTFIXES.get(str(kind)) or MARKS.get(piece, piece)))
         if len(tokens) > _MOST_TOKENS:
             raise BeyondLimitsError(f"more than {_MOST_TOKENS} symbols")
     return tokens

@@ -135,7 +135,7 @@ class Verifier:
         return self._pool.pending
 
     def process_ids(self) -> list[int]:
-        """The workers that live now."""
+        """The workers of this process that live now."""
         return self._pool.process_ids()
 
     def close(self) -> None:

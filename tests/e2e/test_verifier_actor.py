@@ -30,7 +30,6 @@ def test_a_killed_replica_costs_no_verdict() -> None:
         verifier.wait_ready()
         labels = [verdict.label for verdict in verifier.judge_many(symbolic(0, 100))]
         assert labels == [Label.CORRECT, Label.WRONG] * 50
-        assert len(verifier.process_ids()) == 2
 
         def kill() -> None:
             time.sleep(0.05)
