@@ -91,6 +91,14 @@ def prepare(config: Config) -> Run:
             f"trainer.prompts_per_step={config.trainer.prompts_per_step}: {config.data.name} has only {len(training)} "
             f"prompts; lower it to at most that"
         )
+    directory = open_directory(config)
+    checkpoint = _checkpoint(config, directory)
+    save(config, directory.config)
+    return Run(config, tokenizer, training, list(heldout)[: config.eval.problems], directory, checkpoint)
+
+
+def open_directory(config: Config) -> RunDirectory:
+    """The run's directory, made and claimed. Raises InputError where it cannot be, or another process is in it."""
     directory = RunDirectory(run_directory(config))
     try:
         directory.create()
@@ -99,9 +107,7 @@ def prepare(config: Config) -> Run:
         raise InputError(f"{directory.path}: another process runs in it; wait, or choose another run.name") from error
     except OSError as error:
         raise InputError(f"run.dir={config.run.dir}: {error.strerror}: {error.filename}; choose another") from error
-    checkpoint = _checkpoint(config, directory)
-    save(config, directory.config)
-    return Run(config, tokenizer, training, list(heldout)[: config.eval.problems], directory, checkpoint)
+    return directory
 
 
 def _checkpoint(config: Config, directory: RunDirectory) -> Path | None:
@@ -129,13 +135,16 @@ def _checkpoint(config: Config, directory: RunDirectory) -> Path | None:
 def checked_config(overrides: list[str]) -> Config:
     """The configuration, after every check that needs neither Ray nor a GPU. Raises InputError with all problems."""
     config = load(overrides)
+    refuse(config)
+    check_data(config.data, config.model.path)
+    return config
+
+
+def refuse(config: Config) -> None:
+    """Raises InputError with everything that makes a run impossible and can be told from its configuration alone."""
     # Imported here: a misspelt key must be told before torch is.
     from maspo_rl import advantages  # noqa: PLC0415
     from maspo_rl.objectives.compose import build_policy_loss  # noqa: PLC0415
 
-    catalogue = Catalogue(build_policy_loss, advantages.build, embedded_policy_path())
-    problems = check(config, catalogue)
-    if problems:
+    if problems := check(config, Catalogue(build_policy_loss, advantages.build, embedded_policy_path())):
         raise InputError("\n".join(problems))
-    check_data(config.data, config.model.path)
-    return config

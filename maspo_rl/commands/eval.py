@@ -24,14 +24,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from maspo_rl.config.check import Catalogue, check
-from maspo_rl.config.derived import run_directory
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.evaluation import EvalCommand, load_eval, load_rescore
 from maspo_rl.config.load import save
 from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptSet
 from maspo_rl.report.run_directory import RunDirectory
+from maspo_rl.run import open_directory, refuse
 
 _SUMMARY = "evaluation.json"
 # Requests of a chunk for each sequence that the engines decode at a time. More: less idling while the last responses
@@ -68,8 +67,7 @@ def evaluate(command: EvalCommand) -> dict[str, Path]:
     logging.getLogger("transformers").setLevel(logging.ERROR)
     sets = {name: load_benchmark(source, tokenizer, config.eval.problems) for name, source in sources.items()}
     _check(config, max(len(prompt.token_ids) for prompts in sets.values() for prompt in prompts))
-    directory = RunDirectory(run_directory(config))
-    directory.create()
+    directory = open_directory(config)
     save(config, directory.config)
     files = {name: directory.evaluation / f"{name}.jsonl" for name in sets}
     measured = _sample(config, sets, files, directory)
@@ -80,18 +78,13 @@ def evaluate(command: EvalCommand) -> dict[str, Path]:
 
 def _check(config: Config, longest: int) -> None:
     """Refuses what can be refused before the engines start, and sizes their context to the longest prompt."""
-    from maspo_rl import advantages  # noqa: PLC0415
-    from maspo_rl.data import embedded_policy_path  # noqa: PLC0415
-    from maspo_rl.objectives.compose import build_policy_loss  # noqa: PLC0415
-
     tokens = config.eval.max_new_tokens or config.rollout.max_new_tokens
     config.rollout.max_new_tokens, config.rollout.max_context = tokens, longest + tokens
     # What stands for training in the configuration asks for nothing beyond that.
     config.eval.data, config.data.max_prompt_tokens = None, 1
     config.learner.micro_batch_tokens = max(config.learner.micro_batch_tokens, longest + tokens)
     config.cluster.colocate = config.cluster.gpus_per_node > 0
-    if problems := check(config, Catalogue(build_policy_loss, advantages.build, embedded_policy_path())):
-        raise InputError("\n".join(problems))
+    refuse(config)
 
 
 def _sample(

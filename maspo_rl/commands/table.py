@@ -1,0 +1,143 @@
+"""`maspo-rl table NAME [--collect] [overrides]`: every row of a paper table, run, measured and set beside its model."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from maspo_rl.commands.eval import evaluate
+from maspo_rl.config.derived import evaluation_data, run_directory
+from maspo_rl.config.evaluation import load_eval
+from maspo_rl.config.load import load
+from maspo_rl.config.schema import Config
+from maspo_rl.config.table import TableConfig, facts, load_table
+from maspo_rl.report.run_directory import RunDirectory
+from maspo_rl.run import refuse
+
+Runs = dict[tuple[str, int], Config]
+"""By row and seed."""
+
+
+def main(arguments: list[str]) -> int:
+    """Runs what is missing, measures it, writes the table into `<run.dir>/table-<name>/` and prints it. 0 when done."""
+    parser = argparse.ArgumentParser(
+        prog="maspo-rl table", allow_abbrev=False, usage="%(prog)s NAME [--collect] key=value ..."
+    )
+    parser.add_argument("name", help="a file of configs/table")
+    parser.add_argument("--collect", action="store_true", help="start nothing: the table of what is finished")
+    options, overrides = parser.parse_known_args(arguments)
+    table = load_table(options.name)
+    console = Console(stderr=True, highlight=False)
+    runs = _runs(table, [text for text in overrides if not text.startswith("benchmarks.")])
+    missing = {key: config for key, config in runs.items() if not _finished(config)}
+    for (row, seed), config in runs.items():
+        state = "missing" if (row, seed) in missing else "finished"
+        console.print(f"{state:<9} {row}, seed {seed}: {run_directory(config)}", soft_wrap=True)
+    if not options.collect:
+        try:
+            _train(missing, console)
+        except KeyboardInterrupt:
+            console.print("stopped; the same command goes on from here")
+            return 1
+        missing = {}
+    files: dict[str, dict[int, dict[str, Path]]] = {}
+    for (row, seed), config in runs.items():
+        if (row, seed) not in missing and (found := _samples(table, config, overrides, measure=not options.collect)):
+            files.setdefault(row, {})[seed] = found
+    _write(options.name, table, files, runs)
+    return 0
+
+
+def _runs(table: TableConfig, overrides: list[str]) -> Runs:
+    """Every run of the table, checked. Its name says algorithm, seed and everything else by a digest, so that the same
+    run of another table is the same directory. What is measured in the end is taken out of training."""
+    from maspo_rl.evaluation.identity import short_digest  # noqa: PLC0415
+
+    clean = [f"data.decontaminate=[{','.join(table.benchmarks)}]"] if table.benchmarks else []
+    runs: Runs = {}
+    for row in table.rows:
+        for seed in table.seeds:
+            config = load(
+                [*clean, *table.overrides, *row.overrides, *overrides, f"seed={seed}", "report.progress=false"]
+            )
+            config.run.name = f"{config.algorithm.name}-s{seed}-{short_digest(facts(config))[:8]}"
+            refuse(config)
+            runs[row.name, seed] = config
+    return runs
+
+
+def _finished(config: Config) -> bool:
+    return config.trainer.steps in RunDirectory(run_directory(config)).checkpoint_steps()
+
+
+def _train(missing: Runs, console: Console) -> None:
+    from maspo_rl.many import run_many  # noqa: PLC0415
+
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    names = {id(config): f"{row}, seed {seed}" for (row, seed), config in missing.items()}
+    columns = (
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("steps"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+    )
+    started, done = time.monotonic(), 0
+    with Progress(TextColumn("{task.description}"), *columns, TimeRemainingColumn(), console=console) as progress:
+        task = progress.add_task("table", total=sum(config.trainer.steps for config in missing.values()))
+
+        def on_step(metrics: dict[str, Any]) -> None:
+            progress.advance(task, 1 if metrics["step"] else 0)
+
+        for config in run_many(missing.values(), on_step):
+            done += 1
+            left = (time.monotonic() - started) / done * (len(missing) - done)
+            console.print(f"{names[id(config)]}: done, {done} of {len(missing)}; about {left / 60:.0f} min left")
+
+
+def _samples(table: TableConfig, config: Config, overrides: list[str], *, measure: bool) -> dict[str, Path]:
+    """The samples of a finished run's policy by heading; {} where they are not there and nothing is to be measured."""
+    folder, steps = run_directory(config), config.trainer.steps
+    if not table.benchmarks:
+        name = evaluation_data(config).name
+        path = folder / "evaluation" / f"{name}_step_{steps}.jsonl"
+        return {name: path} if path.is_file() else {}
+    names = ",".join(table.benchmarks)
+    command = load_eval(
+        [
+            *table.evaluation,
+            *(text for text in overrides if text.startswith("benchmarks.")),
+            *(f"benchmarks=[{names}]", f"k={table.k}", f"seed={config.seed}"),
+            *(
+                f"model.path={folder / 'checkpoints' / f'step_{steps}' / 'policy'}",
+                f"run.dir={folder}",
+                "run.name=final",
+            ),
+        ]
+    )
+    if measure:
+        found = evaluate(command)
+    elif (folder / "final" / "evaluation.json").is_file():
+        found = {name: folder / "final" / "evaluation" / f"{name}.jsonl" for name in table.benchmarks}
+    else:
+        return {}
+    return {table.benchmarks[name]: path for name, path in found.items()}
+
+
+def _write(name: str, table: TableConfig, files: dict[str, dict[int, dict[str, Path]]], runs: Runs) -> None:
+    from maspo_rl.evaluation.tables import cells, write  # noqa: PLC0415
+
+    found = cells(table, files)
+    if not found:
+        print("no run is finished, and nothing was published")
+        return
+    folder = Path(next(iter(runs.values())).run.dir) / f"table-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    print(write(table, found, folder))
+    print(f"{folder}: table.md, table.tex, table.csv, table.png")
