@@ -179,9 +179,7 @@ def accuracy(name: str, golds: list[str], workers: int) -> dict[str, Any]:
             "labels": count_labels(others),
             "accepted": sorted({pair for pair, verdict in zip(pairs, others, strict=True) if verdict.label != "wrong"}),
         }
-        scientific = [
-            gold for gold in golds if "e" in gold and gold.replace("e", "").replace("-", "").replace(".", "").isdigit()
-        ]
+        scientific = [gold for gold in golds if is_scientific(gold)]
         if scientific:
             verdicts = verifier.judge_many(
                 [Question(f"\\boxed{{{as_latex(gold)}}}", gold, name) for gold in scientific]
@@ -195,6 +193,11 @@ def accuracy(name: str, golds: list[str], workers: int) -> dict[str, Any]:
                 "scientific_three_times_as_large": count_labels(tripled)["correct"],
             }
     return figures
+
+
+def is_scientific(gold: str) -> bool:
+    """Whether a gold is written like `4e33`."""
+    return "e" in gold and gold.replace("e", "").replace("-", "").replace(".", "").isdigit()
 
 
 def as_latex(literal: str, factor: int = 1) -> str:

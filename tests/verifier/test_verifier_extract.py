@@ -100,6 +100,18 @@ def test_total_on_any_text(output: str) -> None:
     assert found.answer is None or found.answer.strip()
 
 
+@given(*[st.lists(st.sampled_from([part for part in PARTS if "think" not in part]), max_size=12).map("".join)] * 2)
+def test_what_was_thought_is_not_answered(thought: str, said: str) -> None:
+    for tagged in (
+        f"<think>{thought}</think>{said}",
+        f"{thought}</think>{said}",
+        f"<think>a</think>{thought}</think>{said}",
+    ):
+        assert extract(tagged, EXTRACTION_RULES) == extract(said, EXTRACTION_RULES)
+    for unclosed in (f"<think>{thought}", f"{said}<think>{thought}", f"<think>a</think>{said}<think>{thought}"):
+        assert extract(unclosed, EXTRACTION_RULES).answer is None
+
+
 @pytest.mark.parametrize("part", ["\\boxed{", "{", "}", "$", "$1$, ", "<think>", "answer is ", "\\[ x ", "1 ", "\\("])
 def test_time_is_linear_in_the_length(part: str) -> None:
     began = time.perf_counter()
