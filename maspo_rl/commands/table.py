@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from maspo_rl.commands.eval import evaluate
 from maspo_rl.config.derived import evaluation_data, run_directory
+from maspo_rl.config.errors import InputError
 from maspo_rl.config.evaluation import load_eval
 from maspo_rl.config.load import load
 from maspo_rl.config.schema import Config
@@ -32,6 +33,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("name", help="a file of configs/table")
     parser.add_argument("--collect", action="store_true", help="start nothing: the table of what is finished")
     options, overrides = parser.parse_known_args(arguments)
+    for text in overrides:
+        if text.startswith(("seed=", "run.name=")):
+            raise InputError(
+                f"{text}: a table's file names its seeds, and runs are named by what they are; leave it out"
+            )
     table = load_table(options.name)
     console = Console(stderr=True, highlight=False)
     runs = _runs(table, [text for text in overrides if not text.startswith("benchmarks.")])
