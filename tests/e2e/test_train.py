@@ -15,6 +15,8 @@ import psutil
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from maspo_rl.cluster.faults import VARIABLE
+
 SMALL = (
     "experiment=quickstart",
     "trainer.steps=4",
@@ -27,14 +29,17 @@ SMALL = (
 )
 
 
-def command(path: Path, name: str, *overrides: str) -> list[str]:
+def command(path: Path, name: str) -> list[str]:
     """The command line of a small run."""
-    return [sys.executable, "-m", "maspo_rl.cli", "train", *SMALL, f"run.dir={path}", f"run.name={name}", *overrides]
+    return [sys.executable, "-m", "maspo_rl.cli", "train", *SMALL, f"run.dir={path}", f"run.name={name}"]
 
 
-def run(path: Path, name: str, *overrides: str) -> subprocess.CompletedProcess[str]:
+def run(path: Path, name: str, *, faults: str = "[]") -> subprocess.CompletedProcess[str]:
     """Runs it to its end."""
-    return subprocess.run(command(path, name, *overrides), capture_output=True, text=True, timeout=300, check=False)
+    environment = os.environ | {"MASPO_TEST_RUN": str(path / name), VARIABLE: faults}
+    return subprocess.run(
+        command(path, name), env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def metrics(path: Path) -> list[dict[str, Any]]:
@@ -104,8 +109,8 @@ def test_the_exported_policy_loads_elsewhere(finished: Path) -> None:
     assert model.generate(**prompt, max_new_tokens=4).shape[1] > prompt["input_ids"].shape[1]
 
 
-def test_stopped_and_started_again_a_run_is_the_same_run(finished: Path) -> None:
-    """Ctrl-C leaves a checkpoint that the same command goes on from; seed and command give the same figures."""
+def test_stopped_killed_and_started_again_a_run_is_the_same_run(finished: Path, tmp_path: Path) -> None:
+    """Ctrl-C leaves a checkpoint that the same command goes on from, and so does a driver that is killed after it."""
     path = finished.parent / "stopped"
     process = subprocess.Popen(
         command(finished.parent, "stopped"),
@@ -127,6 +132,13 @@ def test_stopped_and_started_again_a_run_is_the_same_run(finished: Path) -> None
     assert reached < 4
     assert (path / "checkpoints" / f"step_{reached}" / "policy").exists()
     assert processes_of(path) == []
+    kill = {"process": "driver", "phase": "transfer", "action": "kill", "at": 2, "once": str(tmp_path / "killed")}
+    result = run(finished.parent, "stopped", faults=json.dumps([kill]))
+    assert result.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 30
+    while processes_of(path):
+        assert time.monotonic() < deadline, processes_of(path)
+        time.sleep(0.1)
     result = run(finished.parent, "stopped")
     assert result.returncode == 0, result.stderr[-3000:]
     assert metrics(path) == metrics(finished)

@@ -18,8 +18,8 @@ def parameters() -> list[torch.nn.Parameter]:
     return [torch.nn.Parameter(torch.randn(4, 3)), torch.nn.Parameter(torch.randn(5))]
 
 
-def optimizer_over(weights: list[torch.nn.Parameter]) -> FiniteAdamW:
-    return FiniteAdamW(weights, CONFIG, lambda squares: squares)
+def optimizer_over(weights: list[torch.nn.Parameter], largest_norm: float = math.inf) -> FiniteAdamW:
+    return FiniteAdamW(weights, CONFIG, lambda squares: squares, largest_norm)
 
 
 def test_equals_adamw_with_clipping() -> None:
@@ -55,6 +55,17 @@ def test_a_non_finite_gradient_changes_nothing(poison: float) -> None:
     for weight, old, moment in zip(weights, before, moments, strict=True):
         assert torch.equal(weight, old)
         assert torch.equal(optimizer.state[weight]["exp_avg"], moment)
+
+
+def test_a_norm_above_the_guard_changes_nothing() -> None:
+    weights = parameters()
+    optimizer = optimizer_over(weights, largest_norm=5.0)
+    before = [weight.detach().clone() for weight in weights]
+    for weight in weights:
+        weight.grad = torch.full_like(weight, 2.0)  # a norm of 2 sqrt(17) = 8.2
+    optimizer.step()
+    assert not optimizer.applied
+    assert all(torch.equal(weight, old) for weight, old in zip(weights, before, strict=True))
 
 
 def test_schedule() -> None:
