@@ -117,9 +117,8 @@ def _approximated(node: Node) -> tuple[Node, Node] | None:
     operators = node.name.split()
     if node.op != "relation" or operators[-1] != "~=" or set(operators[:-1]) - {"="}:
         return None
-    exact = (
-        node.args[0] if len(operators) == 1 else _settled(Node("relation", node.args[:-1], " ".join(operators[:-1])))
-    )
+    chain = Node("relation", node.args[:-1], " ".join(operators[:-1]))
+    exact = _settled(chain) if len(operators) > 1 else node.args[0]
     values = constants((exact, node.args[-1]))
     if values is None or abs(values[0] - values[1]) > abs(values[0]) / 100:
         return None
@@ -239,8 +238,9 @@ def _readings(answer: Node, gold: Node) -> Iterator[tuple[Node, Node]]:
             continue
         scaled = value if factor == 1 else Node("mul", (value, constant(factor)))
         yield scaled, gold_value
-        if _marked(value) != _marked(gold_value):
-            yield _unmarked(scaled), _unmarked(gold_value)
+        bare, gold_bare = _unmarked(scaled), _unmarked(gold_value)
+        if (bare == scaled) != (gold_bare == gold_value):
+            yield bare, gold_bare
 
 
 def _measured(node: Node) -> tuple[Node, str]:
@@ -256,12 +256,6 @@ def _letter_unit(measured: tuple[Node, str]) -> tuple[Node, str]:
         return measured
     inner = node.args[0] if len(node.args) == 2 else Node("mul", node.args[:-1])
     return (inner, letter.name if power.value == 1 else f"{letter.name}^{power.value}")
-
-
-def _marked(node: Node) -> bool:
-    return node.op in ("percent", "degree") or (
-        node.op in ("neg", "add", "mul", "div") and any(_marked(part) for part in node.args)
-    )
 
 
 def _unmarked(node: Node) -> Node:
@@ -294,9 +288,5 @@ def _rounds_to(decimal: Node, other: Node) -> bool:
     if values is None:
         return False
     if decimal.op == "neg":
-        return rounds_to(decimal.args[0], _unsigned(other), -values[0])
+        return rounds_to(decimal.args[0], other.args[0] if other.op == "neg" else other, -values[0])
     return rounds_to(decimal, other, values[0])
-
-
-def _unsigned(node: Node) -> Node:
-    return node.args[0] if node.op == "neg" else node

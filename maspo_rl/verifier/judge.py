@@ -6,7 +6,7 @@ import logging
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from maspo_rl.types import Label
@@ -24,6 +24,7 @@ class Result:
     reason: str
 
 
+correct, wrong = partial(Result, Label.CORRECT), partial(Result, Label.WRONG)
 NOT_READABLE = "is not readable"
 """How `gold_trouble` begins where math-verify may still read the gold."""
 _MOST_GOLD_WORDS = 15
@@ -39,14 +40,6 @@ _DECIMAL_POINT = re.compile(r"-?\d*\.\d+")
 _SUBSCRIPT = re.compile(r"_\{[^{}]*\}")
 _PROSE = re.compile(r"[A-Za-z]{2,}")
 _LATEX_NAME = re.compile(r"\\(?:text\b)?[a-zA-Z]*")
-
-
-def correct(reason: str) -> Result:
-    return Result(Label.CORRECT, reason)
-
-
-def wrong(reason: str) -> Result:
-    return Result(Label.WRONG, reason)
 
 
 def quick(answer: str, gold: str) -> Result | None:
