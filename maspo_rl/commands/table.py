@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from maspo_rl.commands.eval import evaluate
 from maspo_rl.config.derived import evaluation_data, run_directory
 from maspo_rl.config.errors import InputError
-from maspo_rl.config.evaluation import load_eval
+from maspo_rl.config.evaluation import EvalCommand, load_eval
+from maspo_rl.config.keys import nearest
 from maspo_rl.config.load import load
 from maspo_rl.config.schema import Config
 from maspo_rl.config.table import TableConfig, facts, load_table
@@ -40,7 +41,8 @@ def main(arguments: list[str]) -> int:
             )
     table = load_table(options.name)
     console = Console(stderr=True, highlight=False)
-    runs = _runs(table, [text for text in overrides if not text.startswith("benchmarks.")])
+    sources = [text for text in overrides if text.startswith("benchmarks.")]
+    runs = _runs(table, [text for text in overrides if text not in sources], sources)
     missing = {key: config for key, config in runs.items() if not _finished(config)}
     for (row, seed), config in runs.items():
         state = "missing" if (row, seed) in missing else "finished"
@@ -54,13 +56,13 @@ def main(arguments: list[str]) -> int:
         missing = {}
     files: dict[str, dict[int, dict[str, Path]]] = {}
     for (row, seed), config in runs.items():
-        if (row, seed) not in missing and (found := _samples(table, config, overrides, measure=not options.collect)):
+        if (row, seed) not in missing and (found := _samples(table, config, sources, measure=not options.collect)):
             files.setdefault(row, {})[seed] = found
     _write(options.name, table, files, runs)
     return 0
 
 
-def _runs(table: TableConfig, overrides: list[str]) -> Runs:
+def _runs(table: TableConfig, overrides: list[str], sources: list[str]) -> Runs:
     """Every run of the table, checked. Its name says algorithm, seed and everything else by a digest, so that the same
     run of another table is the same directory. What is measured in the end is taken out of training."""
     from maspo_rl.evaluation.identity import short_digest  # noqa: PLC0415
@@ -73,9 +75,25 @@ def _runs(table: TableConfig, overrides: list[str]) -> Runs:
                 [*clean, *table.overrides, *row.overrides, *overrides, f"seed={seed}", "report.progress=false"]
             )
             config.run.name = f"{config.algorithm.name}-s{seed}-{short_digest(facts(config))[:8]}"
+            if not runs:
+                _refuse_measurement(table, config, sources)
             refuse(config)
             runs[row.name, seed] = config
     return runs
+
+
+def _refuse_measurement(table: TableConfig, config: Config, sources: list[str]) -> None:
+    """What would fail when all runs are done fails now: InputError."""
+    from maspo_rl.evaluation.benchmarks import benchmark_config  # noqa: PLC0415
+    from maspo_rl.evaluation.estimators import ESTIMATORS  # noqa: PLC0415
+
+    if unknown := [measure for measure in table.measures if measure not in ESTIMATORS]:
+        raise InputError(f"measures: '{unknown[0]}' is no estimator; {nearest(unknown[0], ESTIMATORS)}")
+    if table.benchmarks:
+        for name, settings in _measurement(table, config, sources).benchmarks.items():
+            benchmark_config(name, settings)
+    elif config.eval.samples < table.k:
+        raise InputError(f"eval.samples={config.eval.samples}: this table needs k={table.k} samples; raise it")
 
 
 def _finished(config: Config) -> bool:
@@ -87,16 +105,10 @@ def _train(missing: Runs, console: Console) -> None:
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     names = {id(config): f"{row}, seed {seed}" for (row, seed), config in missing.items()}
-    columns = (
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("steps"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-    )
+    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
     started, done = time.monotonic(), 0
     with Progress(TextColumn("{task.description}"), *columns, TimeRemainingColumn(), console=console) as progress:
-        task = progress.add_task("table", total=sum(config.trainer.steps for config in missing.values()))
+        task = progress.add_task("steps", total=sum(config.trainer.steps for config in missing.values()))
 
         def on_step(metrics: dict[str, Any]) -> None:
             progress.advance(task, 1 if metrics["step"] else 0)
@@ -107,33 +119,26 @@ def _train(missing: Runs, console: Console) -> None:
             console.print(f"{names[id(config)]}: done, {done} of {len(missing)}; about {left / 60:.0f} min left")
 
 
-def _samples(table: TableConfig, config: Config, overrides: list[str], *, measure: bool) -> dict[str, Path]:
+def _measurement(table: TableConfig, config: Config, sources: list[str]) -> EvalCommand:
+    """How the final policy of a finished run is measured, for a table with benchmarks."""
+    folder = run_directory(config)
+    policy = folder / "checkpoints" / f"step_{config.trainer.steps}" / "policy"
+    own = [f"benchmarks=[{','.join(table.benchmarks)}]", f"k={table.k}", f"seed={config.seed}", f"model.path={policy}"]
+    return load_eval([*table.evaluation, *sources, *own, f"run.dir={folder}", "run.name=final"])
+
+
+def _samples(table: TableConfig, config: Config, sources: list[str], *, measure: bool) -> dict[str, Path]:
     """The samples of a finished run's policy by heading; {} where they are not there and nothing is to be measured."""
-    folder, steps = run_directory(config), config.trainer.steps
+    folder = run_directory(config)
     if not table.benchmarks:
         name = evaluation_data(config).name
-        path = folder / "evaluation" / f"{name}_step_{steps}.jsonl"
+        path = folder / "evaluation" / f"{name}_step_{config.trainer.steps}.jsonl"
         return {name: path} if path.is_file() else {}
-    names = ",".join(table.benchmarks)
-    command = load_eval(
-        [
-            *table.evaluation,
-            *(text for text in overrides if text.startswith("benchmarks.")),
-            *(f"benchmarks=[{names}]", f"k={table.k}", f"seed={config.seed}"),
-            *(
-                f"model.path={folder / 'checkpoints' / f'step_{steps}' / 'policy'}",
-                f"run.dir={folder}",
-                "run.name=final",
-            ),
-        ]
-    )
     if measure:
-        found = evaluate(command)
-    elif (folder / "final" / "evaluation.json").is_file():
-        found = {name: folder / "final" / "evaluation" / f"{name}.jsonl" for name in table.benchmarks}
-    else:
+        evaluate(_measurement(table, config, sources))
+    elif not (folder / "final" / "evaluation.json").is_file():
         return {}
-    return {table.benchmarks[name]: path for name, path in found.items()}
+    return {heading: folder / "final" / "evaluation" / f"{name}.jsonl" for name, heading in table.benchmarks.items()}
 
 
 def _write(name: str, table: TableConfig, files: dict[str, dict[int, dict[str, Path]]], runs: Runs) -> None:

@@ -6,6 +6,7 @@ Every reported number is computed from such files, so that it can be computed ag
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -52,14 +53,15 @@ class Sampling:
         chunk: int,
         progress: Callable[[int], None] = lambda problems: None,
     ) -> None:
-        """Appends to `path` what it lacks of all samples of `prompts`, `chunk` problems at a time.
+        """Appends to `path` what it lacks of all samples of `prompts`, in equal chunks of at most `chunk` problems.
 
         A chunk is judged and written while the next is sampled. `mark` names model, prompts and sampling; chunks that
-        are there whole under it are not sampled again, so that what was stopped goes on as if it had not been. `chunk`
-        problems are also what a stop loses. `progress` is told the number of problems done, again and again. Raises
-        InputError where `path` holds samples under another mark.
+        are there whole under it are not sampled again, so that what was stopped goes on as if it had not been, and a
+        stop loses the present chunk alone. `progress` is told the number of problems sampled. Raises InputError where
+        `path` holds samples under another mark.
         """
-        parts = [prompts[start : start + chunk] for start in range(0, len(prompts), chunk)]
+        size = math.ceil(len(prompts) / math.ceil(len(prompts) / chunk))
+        parts = [prompts[start : start + size] for start in range(0, len(prompts), size)]
         there = complete(path, mark, self.samples)
         missing = [part for part in parts if any(prompt.id not in there for prompt in part)]
         again = {prompt.id for part in missing for prompt in part}
@@ -73,14 +75,13 @@ class Sampling:
                 groups = self.engines.sample(
                     list(part), self.samples, self.settings, step=_EVALUATION_STEP, version=self.version
                 )
+                done += len(part)
+                progress(done)
                 if judged:
                     judged.result()
-                    progress(done)
                 judged = beside.submit(self._write, file, part, groups, mark)
-                done += len(part)
             if judged:
                 judged.result()
-                progress(done)
 
     def _write(self, file: Any, prompts: Sequence[Prompt], groups: list[list[Rollout]], mark: str) -> None:
         rows = [

@@ -14,6 +14,8 @@ from maspo_rl.cli import main
     [
         (["maspo_2b"], "unknown table 'maspo_2b': did you mean maspo_"),
         (["quickstart", "seed=3"], "seed=3: a table's file names its seeds"),
+        (["quickstart", "eval.samples=4"], "eval.samples=4: this table needs k=8 samples"),
+        (["maspo_scaling", "benchmarks.amc23.fils=a"], "unknown key 'data.fils': did you mean data.files?"),
         (["quickstart", "trainer.step=3"], "unknown key 'trainer.step': did you mean trainer.steps?"),
         (["quickstart", "trainer.updates_per_step=3"], "trainer.updates_per_step=3: must divide"),
     ],
