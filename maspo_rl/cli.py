@@ -19,6 +19,8 @@ _COMMANDS = {
     "table": "every row of a paper table beside the published one: maspo-rl table NAME [--collect]",
     "hygiene": "what of a training set stands in benchmarks: maspo-rl hygiene data=math benchmarks=[math500]",
     "verify": "judge answers: maspo-rl verify FILE.jsonl [--out FILE] | --serve",
+    "plan": "explain a run without starting it: maspo-rl plan experiment=quickstart [--gpu H100] [--json]",
+    "doctor": "what is installed, what works, what to do about the rest: maspo-rl doctor [--json]",
     "objective": "loss and gradient weight of an objective: maspo-rl objective NAME --tokens FILE.jsonl | --plot FILE",
 }
 

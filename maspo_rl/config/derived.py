@@ -36,3 +36,12 @@ def evaluation_tokens(config: Config) -> int:
 def batch_sequences(config: Config) -> int:
     """Responses of one step: prompts_per_step x samples_per_prompt."""
     return config.trainer.prompts_per_step * config.rollout.samples_per_prompt
+
+
+def transfer_backend(config: Config) -> str:
+    """`weights.backend`, with auto resolved by where engines and learners are."""
+    if config.weights.backend != "auto":
+        return config.weights.backend
+    if config.cluster.gpus_per_node == 0:
+        return "shared_memory"
+    return "ipc" if config.cluster.colocate else "nccl"

@@ -1,0 +1,123 @@
+"""Memory of every process of a run and where it goes, in GiB (2**30 bytes), at its highest point."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from maspo_rl.config.schema import Config
+from maspo_rl.objectives.policy_loss import PolicyLoss
+from maspo_rl.planning.batch import StepShape
+from maspo_rl.planning.hardware import GIB, Gpu
+from maspo_rl.planning.model import ModelShape
+
+SIZES = {"float32": 4, "bfloat16": 2}
+
+LOGIT_ELEMENTS = 1 << 26
+"""Logits that the learner holds at a time: `_CHUNK_ELEMENTS` of learner/policy.py."""
+LOGIT_COPIES = 5
+"""float32 copies of them at their peak: logits, log-softmax, and three inside the entropy."""
+
+LIBRARIES_GIB = {"driver": 0.45, "ray": 0.46, "verifier": 0.02, "engine": 0.75, "learner": 0.46}
+"""Python, libraries and their heap in a process of each kind; `ray` is all of Ray's own processes together.
+
+Measured once: the quickstart on two x86-64 cores without a GPU, proportional set size (a page of n processes counts 1/n
+in each) of every process once a second from /proc/<pid>/smaps_rollup, at the peak of their sum, less what is computed
+below. The verifier's: its three processes while they compare 40 symbolic answers.
+"""
+CUDA_CONTEXT_GIB = 0.6
+"""CUDA context and NCCL buffers of a process on a GPU: an assumption, not measured."""
+
+_BUCKET_ELEMENTS, _GATHERED_ELEMENTS = 5e8, 1e9
+"""DeepSpeed's defaults of `reduce_bucket_size` and, under ZeRO-3, `stage3_max_live_parameters`."""
+
+Parts = dict[str, float]
+
+
+def memory_section(
+    config: Config, shape: ModelShape, dtype: str, step: StepShape, loss: PolicyLoss, gpu: Gpu | None
+) -> dict[str, Any]:
+    """Parts of each process of a node's host memory and, with GPUs, of each process on a GPU."""
+    nodes, on_gpu = config.cluster.nodes, config.cluster.gpus_per_node > 0
+    weights = shape.parameters * SIZES[dtype] / GIB
+    learner, offloaded = learner_state(config, shape, dtype)
+    learner |= {
+        "activations": activation_bytes(config, shape, dtype, step.rows, step.width) / GIB,
+        "logits": logit_bytes(shape, step.rows * config.rollout.max_new_tokens) / GIB,
+        "reference": weights * loss.needs_reference,
+    }
+    held = {"weights": weights / config.rollout.tensor_parallel}
+    if on_gpu:
+        # Every rank reads the whole model into host memory before DeepSpeed moves or splits it.
+        engine, rank, shared = {}, offloaded | {"weights_while_loading": weights}, 0.0
+    else:
+        # vLLM's kernels for CPUs keep a copy of the weights in an order of their own.
+        engine = held | {"packed_weights": weights, "cache": config.rollout.kv_cache_gib}
+        rank, shared = learner | offloaded, weights
+    counts = {"driver": 1, "ray": 1, "verifier": 1 + config.verifier.workers}
+    counts |= {"engine": config.rollout.engines, "learner": config.learner.ranks}
+    own: dict[str, Parts] = {"engine": engine, "learner": rank}
+    processes = {
+        name: _process(own.get(name, {}) | {"libraries": LIBRARIES_GIB[name]}, math.ceil(count / nodes))
+        for name, count in counts.items()
+    }
+    processes["shared_memory"] = _process({"weights_in_transit": shared})
+    total = sum(parts["total"] for parts in processes.values())
+    section: dict[str, Any] = {"per_node_gib": round(total, 2), "process_gib": processes}
+    if on_gpu:
+        section["gpu_process_gib"] = {"learner": _process(learner | {"cuda": CUDA_CONTEXT_GIB})}
+    if gpu:
+        cache = config.rollout.gpu_memory_fraction * gpu.memory_gib - held["weights"] - CUDA_CONTEXT_GIB
+        section["gpu_process_gib"]["engine"] = _process(held | {"cache": cache, "cuda": CUDA_CONTEXT_GIB})
+    return section
+
+
+def learner_state(config: Config, shape: ModelShape, dtype: str) -> tuple[Parts, Parts]:
+    """A rank's weights, gradients and AdamW state by ZeRO stage: on its device, and offloaded to the host.
+
+    Stage 0 in float32 updates the weights themselves (16 bytes a parameter); all others keep a float32 copy and make a
+    float32 gradient of it. Stage 1 splits the optimiser's part over the ranks, 2 the gradients, 3 the weights.
+    """
+    learner, size, count = config.learner, SIZES[dtype], shape.parameters / GIB
+    optimiser, gradients, weights = (learner.ranks if learner.zero_stage >= least else 1 for least in (1, 2, 3))
+    state = {"weights": count * size / weights, "gradients": count * size / gradients}
+    moments = {"moments": 8 * count / optimiser}
+    if learner.zero_stage or size < 4:
+        moments["float32_weights_and_gradients"] = 8 * count / optimiser
+    if learner.zero_stage >= 2:
+        state["reduction_buffer"] = min(_BUCKET_ELEMENTS / GIB, count) * size
+    if learner.zero_stage == 3:
+        state["gathered_weights"] = min(_GATHERED_ELEMENTS / GIB, count) * size
+    host = moments if learner.offload_optimizer else {}
+    if not learner.offload_optimizer:
+        state |= moments
+    if learner.offload_parameters:
+        host = host | {"weights": state.pop("weights")}
+    return state, host
+
+
+def activation_bytes(config: Config, shape: ModelShape, dtype: str, rows: int, width: int) -> int:
+    """What a forward pass of rows x width tokens keeps for its backward pass, in a layer of the Llama or Qwen kind.
+
+    Per token: two normalisations (input in float32, normalised, scaled), queries, keys and values (repeated to the
+    heads) and the attention's output, as it came and reshaped; four times the inner width of the MLP.
+    """
+    size = SIZES[dtype]
+    layer = 2 * (4 + 2 * size) * shape.hidden + 5 * size * shape.heads * shape.head_dim + 4 * size * shape.intermediate
+    if config.model.attention == "eager":
+        layer += shape.heads * width * (4 + 2 * size)
+    kept = layer + shape.layers * shape.hidden * size if config.learner.gradient_checkpointing else shape.layers * layer
+    return rows * width * kept
+
+
+def logit_bytes(shape: ModelShape, response_tokens: int) -> int:
+    """The float32 copies of the logits at their peak; beyond `LOGIT_ELEMENTS` they are made chunk by chunk."""
+    return min(response_tokens * shape.vocabulary, LOGIT_ELEMENTS) * 4 * LOGIT_COPIES
+
+
+def _process(parts: Parts, count: int = 1) -> Parts:
+    """The parts of one process, and the sum of `count` of them."""
+    return {k: round(v, 3) for k, v in parts.items() if v > 0} | {
+        "processes": count,
+        "total": count * sum(parts.values()),
+    }
