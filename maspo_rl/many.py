@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from maspo_rl.config.derived import context_tokens
+from maspo_rl.config.errors import RunFailure
 from maspo_rl.config.schema import Config
 from maspo_rl.run import prepare
 
@@ -13,16 +14,17 @@ if TYPE_CHECKING:
     from maspo_rl.trainer import OnStep
 
 
-def run_many(configs: Iterable[Config], on_step: OnStep) -> Iterator[Config]:
-    """Trains each checked run to its end, or from where it stopped, and yields its configuration when it is there.
+def run_many(configs: Iterable[Config], on_step: OnStep) -> Iterator[tuple[Config, RunFailure | None]]:
+    """Trains each checked run to its end, or from where it stopped; yields it when it is there, or with what ended it.
 
     Runs that differ in nothing that engines and learners are built from share a stack, whose learners begin each run
-    with a fresh policy and optimiser: what comes out is what the run alone would give. They come first come first
-    served by stack, so not always in the order of `configs`.
+    with a fresh policy and optimiser: what comes out is what the run alone would give. They are served stack by stack,
+    so not always in the order of `configs`. Raises the RunFailure that takes the stack with it: dead or silent actors.
     """
     # Imported here: what is all finished needs neither vLLM nor Ray.
     from maspo_rl import supervision  # noqa: PLC0415
     from maspo_rl.assembly import running_stack, shared_parts  # noqa: PLC0415
+    from maspo_rl.cluster import ActorDied, ActorFailure, DeadlineError  # noqa: PLC0415
 
     shared: list[tuple[object, list[Config]]] = []
     for config in configs:
@@ -38,5 +40,11 @@ def run_many(configs: Iterable[Config], on_step: OnStep) -> Iterator[Config]:
                 run = first if config is members[0] else prepare(config)
                 if run is not first:
                     stack.begin(config)
-                supervision.run(run.trainer(stack, on_step))
-                yield config
+                failure = None
+                try:
+                    supervision.run(run.trainer(stack, on_step))
+                except (ActorDied, ActorFailure, DeadlineError):
+                    raise
+                except RunFailure as reason:
+                    failure = reason
+                yield config, failure

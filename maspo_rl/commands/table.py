@@ -53,13 +53,15 @@ def main(arguments: list[str]) -> int:
         except KeyboardInterrupt:
             console.print("stopped; the same command goes on from here")
             return 1
-        missing = {}
+        missing = {key: config for key, config in missing.items() if not _finished(config)}
     files: dict[str, dict[int, dict[str, Path]]] = {}
     for (row, seed), config in runs.items():
         if (row, seed) not in missing and (found := _samples(table, config, sources, measure=not options.collect)):
             files.setdefault(row, {})[seed] = found
     _write(options.name, table, files, runs)
-    return 0
+    for row, seed in missing:
+        console.print(f"not in the table: {row}, seed {seed}")
+    return 1 if missing and not options.collect else 0
 
 
 def _runs(table: TableConfig, overrides: list[str], sources: list[str]) -> Runs:
@@ -113,10 +115,11 @@ def _train(missing: Runs, console: Console) -> None:
         def on_step(metrics: dict[str, Any]) -> None:
             progress.advance(task, 1 if metrics["step"] else 0)
 
-        for config in run_many(missing.values(), on_step):
+        for config, failure in run_many(missing.values(), on_step):
             done += 1
             left = (time.monotonic() - started) / done * (len(missing) - done)
-            console.print(f"{names[id(config)]}: done, {done} of {len(missing)}; about {left / 60:.0f} min left")
+            state = f"ended by {failure}" if failure else "finished"
+            console.print(f"{names[id(config)]}: {state}; {done} of {len(missing)}, about {left / 60:.0f} min left")
 
 
 def _measurement(table: TableConfig, config: Config, sources: list[str]) -> EvalCommand:

@@ -115,8 +115,8 @@ def write(table: TableConfig, found: Sequence[Cell], folder: Path) -> str:
     measures = list(dict.fromkeys(cell.measure for cell in found))
     note = (
         f"Percent; in brackets {LEVEL:.0%} intervals over problems, and over seeds where there are several. "
-        f"Differences are paired by problem{f', to {table.baseline}' if table.baseline else ''}. "
-        f"Published rows: {table.source or 'none'}."
+        f"Differences are paired by problem{f', to {table.baseline}' if table.baseline else ''}; no interval is "
+        f"widened for the number of comparisons. Published rows: {table.source or 'none'}."
     )
     parts = [f"# {table.title}", note]
     tex = []
