@@ -11,7 +11,7 @@ from maspo_rl.verifier.units import conversion
 STRUCTURES = frozenset((
     "word", "based", "list", "tuple", "set", "row", "matrix", "ratio", "union", "interval", "relation",
 ))  # fmt: skip
-_LETTER_UNITS = frozenset("mglshNJWVAKCF")
+_LETTER_UNITS = frozenset("mglLshNJWVAKCF")
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
@@ -248,14 +248,22 @@ def _measured(node: Node) -> tuple[Node, str]:
 
 
 def _letter_unit(measured: tuple[Node, str]) -> tuple[Node, str]:
-    """`5 m^2` with its letter read as metres and not as a variable."""
+    """`5 m^2` and `5 m/s` with their letters read as units and not as variables."""
     node, unit = measured
-    last = node.args[-1] if node.op == "mul" else node
-    letter, power = (last.args[0], last.args[1]) if last.op == "pow" else (last, constant(1))
-    if node.op != "mul" or unit or letter.name not in _LETTER_UNITS or node.args[-2].op != "number":
+    product, *divisor = node.args if node.op == "div" else (node,)
+    letters = [_unit_of(product.args[-1]) if product.op == "mul" else "", *map(_unit_of, divisor)]
+    if unit or not all(letters) or product.args[-2].op != "number":
         return measured
-    inner = node.args[0] if len(node.args) == 2 else Node("mul", node.args[:-1])
-    return (inner, letter.name if power.value == 1 else f"{letter.name}^{power.value}")
+    value = product.args[0] if len(product.args) == 2 else Node("mul", product.args[:-1])
+    return value, "/".join(letters)
+
+
+def _unit_of(node: Node) -> str:
+    """`m`, `s^2`: a letter that may be a unit, with its power; empty for anything else."""
+    letter, power = node.args if node.op == "pow" else (node, constant(1))
+    if letter.name not in _LETTER_UNITS or power.op != "number":
+        return ""
+    return letter.name if power.value == 1 else f"{letter.name}^{power.value}"
 
 
 def _unmarked(node: Node) -> Node:

@@ -93,6 +93,8 @@ _PREFIX = re.compile(
     r"(?:\\text\{)?(?:the final answer is|the answer is|final answer:|answer:|answer is|答案是|答案为|答案:)\}?(?=.)",
     re.IGNORECASE | re.DOTALL,
 )
+_OUTWARD = ((re.compile(r"(?:^|(?<=\\cup)|(?<=\\in)) *\]"), "("), (re.compile(r"\[ *(?=$|\\cup)"), ")"))
+"""The open ends of an interval as `]0, 1[` writes them."""
 _EDGE = ' \t\n,;:`"*_~'
 _TEXT = re.compile(r"\\text *\{((?:[^{}]++|\{[^{}]*+\})*+)\}")
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sympy|cmath)\.(?=[a-z])")
@@ -205,6 +207,8 @@ def _pass(text: str) -> str:
     if "^" in text:
         text = _LETTER_DEGREE.sub(r"^\\circ ", _LETTER_TIMES.sub(r"\\times ", text))
     text = _undressed(" ".join(text.replace("$", " ").replace("~", " ").split()))
+    for pattern, bracket in _OUTWARD if "[" in text or "]" in text else ():
+        text = pattern.sub(bracket, text)
     spaced = _SPACED_NUMBER.match(text)
     return text if spaced is None else spaced.group().replace(" ", "") + text[spaced.end() :]
 

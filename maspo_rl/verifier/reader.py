@@ -30,7 +30,11 @@ _SIGNS = {"-": "neg", "+-": "pm", "-+": "mp"}
 _MARKED = dict.fromkeys(("percent", "percentage", "pct"), "percent") | dict.fromkeys(
     ("degree", "degrees", "deg"), "degree"
 )
-_MYRIADS = {"万": 10**4, "亿": 10**8}
+_NUMERIC = ("number", "mixed")
+_SCALES = {"万": 10**4, "亿": 10**8, "dozen": 12, "hundred": 100} | {
+    name: 10 ** (3 * power) for power, name in enumerate(("thousand", "million", "billion", "trillion"), start=1)
+}
+_SCALED = re.compile(r"(?P<scale>[万亿]|(?:dozen|hundred|thousand|(?:m|b|tr)illion)\b) *(?P<unit>.*)", re.IGNORECASE)
 _SET_BUILDER = re.compile(r"\\\{ *[a-zA-Z] *(?:\\in *(?:\\mathbb\{[A-Z]\}|[A-Z]) *)?[|:](.*)\\\}")
 _SINGLE = re.compile(r"(?![ie]$)[^_](?:'*(?:_.*)?)", re.DOTALL)
 _UNIT_SHAPE = re.compile(r"w(?:w|\^n|\^\{n\}|[/*][ws])*")
@@ -175,11 +179,10 @@ class _Reader:
             return node
         tokens = self._rest_of_item()
         self._index += len(tokens)
-        texts = [token.text for token in tokens]
-        if (scale := _MYRIADS.get(texts[0][0])) is not None:
-            node = Node("mul", (node, constant(scale)), "scale")
-            texts[0] = texts[0][1:]
-        unit = " ".join(texts).replace(" ^ ", "^").replace("{ ", "").replace(" }", "").strip()
+        unit = " ".join(token.text for token in tokens).replace(" ^ ", "^").replace("{ ", "").replace(" }", "").strip()
+        if scaled := _SCALED.fullmatch(unit):
+            node = Node("mul", (node, constant(_SCALES[scaled["scale"].lower()])), "scale")
+            unit = scaled["unit"]
         marked = _MARKED.get(unit.lower().split(" ")[0])
         return Node(marked, (node,)) if marked else Node("unit", (node,), unit) if unit else node
 
@@ -258,33 +261,15 @@ class _Reader:
             elif (token.kind == "word" and self._unit_ahead()) or not self._starts_factor(token):
                 return _product(factors)
             else:
-                beside = self._tokens[self._index - 1].kind == "number"
-                following = self._factor()
-                mixed = self._mixed(factors[-1], following, token) if beside else None
-                factors[-1:] = [mixed] if mixed is not None else [factors[-1], following]
+                if token.kind in _NUMERIC and self._tokens[self._index - 1].kind in _NUMERIC:
+                    raise NotUnderstoodError("two numbers side by side")
+                factors.append(self._factor())
 
     def _starts_factor(self, token: Token) -> bool:
         if token.kind == "mark":
             opens = token.text in ("(", "[", "{", "\\{", "\\lfloor", "\\lceil") or token.text[:6] == "\\begin"
             return opens or (token.text == "|" and not self._bars)
         return True
-
-    def _mixed(self, whole: Node, second: Node, token: Token) -> Node | None:
-        """`2\\frac{1}{3}` and `2 1/3`: a whole number beside a proper fraction is their sum; None for a product."""
-        if token.kind == "number":
-            if not self._take_if("/"):
-                raise NotUnderstoodError("two numbers side by side")
-            second = Node("div", (second, self._factor()))
-        elif token.text != "frac" or second.op != "div":
-            return None
-        if whole.op != "number" or whole.place or any(part.op != "number" for part in second.args):
-            return None if token.kind != "number" else Node("mul", (whole, second))
-        numerator, denominator = (part.value for part in second.args)
-        if 0 <= numerator < denominator:
-            return Node("add", (whole, second), "mixed")
-        if token.kind == "number":
-            raise BeyondLimitsError("a whole number beside an improper fraction")
-        return None
 
     def _factor(self) -> Node:
         self._depth += 1
@@ -310,6 +295,8 @@ class _Reader:
         match token.kind:
             case "number":
                 return number(token.text)
+            case "mixed":
+                return _mixed(token.text)
             case "symbol":
                 return self._symbol(token.text)
             case "word":
@@ -412,6 +399,17 @@ class _Reader:
             symbol = f"{name}({self._raw_argument()})"
             return ALL_REALS if symbol == "mathbb(R)" else self._symbol(symbol)
         raise NotUnderstoodError(f"\\{name}")
+
+
+def _mixed(text: str) -> Node:
+    """`2\\frac{1}{3}` and `2 1/3`: a whole number beside a proper fraction is their sum."""
+    whole, numerator, denominator = (number(digits) for digits in re.findall(r"\d+", text.replace(",", "")))
+    fraction = Node("div", (numerator, denominator))
+    if numerator.value < denominator.value:
+        return Node("add", (whole, fraction), "mixed")
+    if "frac" not in text:
+        raise BeyondLimitsError("a whole number beside an improper fraction")
+    return Node("mul", (whole, fraction))
 
 
 def _signed(node: Node, positive: str) -> Node:

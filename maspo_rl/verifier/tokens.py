@@ -9,8 +9,8 @@ from maspo_rl.verifier.units import is_unit
 
 
 class Token(NamedTuple):
-    """`kind`: number, symbol, function, word, command, based (a numeral with its base), or mark (operators, brackets,
-    separators, `&`, `\\\\`, `\\begin{...}`).
+    """`kind`: number, mixed (`2 1/3`), symbol, function, word, command, based (a numeral with its base), or mark
+    (operators, brackets, separators, `&`, `\\\\`, `\\begin{...}`).
     """
 
     kind: str
@@ -47,6 +47,7 @@ _PATTERN = re.compile(
     r"|(?P<based>(?<![A-Za-z])(?:\d+|\(\d+\))_(?:\d+|\{\s*(?:\d+|\\text\{\s*[a-z]+\s*\})\s*\})"
     r"|\d[\dA-F]*_\{?1\d\}?)"
     r"|(?P<repeating>\d{0,200}\.\d{0,200}(?:\\(?:overline|bar|dot)\{\d{1,200}\}\d{0,200})+|\d{1,200}\.\d{1,200}\s*\\ldots)"
+    r"|(?P<mixed>(?<![\d.^_/])(?<!\\sqrt)\d+(?:,\d{3})*(?:\s+\d+\s*/\s*\d+|\s*\\frac\{\d+\}\{\d+\})(?![\d.]))"
     r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<degree>\^\s*(?:\\circ(?![a-z])|\{\s*\\circ\s*\}))|(?P<prime>\^\s*(?:\\prime|\{\s*(?:\\prime|')\s*\}))"
     r"|(?P<word>\\text\{[^{}]*\})|(?P<environment>\\(?:begin|end)\{[a-zA-Z*]{1,20}\})"
@@ -120,10 +121,14 @@ def tokenise(text: str) -> list[Token]:
                 tokens.append(Token("number", piece))
             case "repeating":
                 tokens.append(Token("number", _repeating(piece)))
+            case "mixed":
+                tokens.append(Token("mixed", piece))
             case "based" | "symbol" as kind:
                 tokens.append(Token(kind, "".join(piece.split())))
             case "letters":
-                after_value = bool(tokens) and (tokens[-1].kind == "number" or tokens[-1].text in (")", "]", "}"))
+                after_value = bool(tokens) and (
+                    tokens[-1].kind in ("number", "mixed") or tokens[-1].text in (")", "]", "}")
+                )
                 tokens.extend(_letters(piece, after_value))
             case "word" | "foreign":
                 content = piece.removeprefix("\\text{").removesuffix("}")

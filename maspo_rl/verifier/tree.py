@@ -120,10 +120,12 @@ def spelt(node: Node) -> str:
 
 
 def named(node: Node) -> tuple[str, Node] | None:
-    """Name and value of `x = 5`, `f(x) = 2x`, `(x, y) = (1, 2)`; None for anything else."""
-    if node.op != "relation" or node.name.split()[0] not in ("=", "~=") or not (name := spelt(node.args[0])):
+    """Name and value of `x = 5`, `5 = x`, `f(x) = 2x`, `(x, y) = (1, 2)`; None for anything else."""
+    if node.op != "relation" or node.name.split()[0] not in ("=", "~="):
         return None
-    operators, sides = node.name.split()[1:], node.args[1:]
-    if not operators:
-        return name, sides[0]
-    return (name, Node("relation", sides, " ".join(operators))) if set(operators) == {"="} else None
+    (first, *sides), operators = node.args, node.name.split()[1:]
+    if name := spelt(first):
+        value = Node("relation", tuple(sides), " ".join(operators)) if operators else sides[0]
+        return (name, value) if set(operators) <= {"="} else None
+    turned = "" if operators or symbols(first) else spelt(sides[0])
+    return (turned, first) if turned else None

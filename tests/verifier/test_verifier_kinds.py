@@ -128,6 +128,26 @@ def test_two_different_units_contradict_each_other() -> None:
     assert not agrees("5 \\text{ km}", "5 \\text{ km}^2")
 
 
+@given(st.integers(1, 999), st.sampled_from([("dozen", 12), ("hundred", 100), ("thousand", 10**3), ("million", 10**6)]))
+def test_words_for_powers_of_ten(tenths: int, word: tuple[str, int]) -> None:
+    name, factor = word
+    for spelt in (
+        f"{tenths / 10:g} \\text{{ {name}}}",
+        f"{tenths / 10:g} {name} dollars",
+        f"\\${tenths / 10:g} {name}",
+    ):
+        assert agrees(spelt, f"{tenths * factor / 10:.15g}")
+        assert not agrees(spelt, f"{tenths / 10:g}")
+
+
+@given(st.integers(2, 99), st.sampled_from(["m/s", "m/s^2", "L", "g/L", "m^3"]))
+def test_units_of_one_letter(number: int, unit: str) -> None:
+    assert agrees(f"{number} {unit}", str(number))
+    assert agrees(f"{number} {unit}", f"{number} \\text{{ {unit}}}")
+    assert not agrees(f"{number + 1} {unit}", str(number))
+    assert not agrees(f"{number}m/s", f"{number} \\text{{ m}}")
+
+
 @given(st.integers(1, 10**5))
 def test_currency(cents: int) -> None:
     amount = f"{cents / 100:,.2f}"
@@ -404,6 +424,11 @@ def test_a_raised_digit_after_a_brace_is_a_power() -> None:
             "\\begin{pmatrix}1&2\\\\-3&4\\end{pmatrix}",
         ),
         ("3万", "30000"),
+        ("33\\frac{1}{3}\\%", "\\frac{1}{3}"),
+        ("1,234 1/2", "1234.5"),
+        ("]0,1[", "(0,1)"),
+        ("]-\\infty, 0] \\cup [1, 2[", "x \\le 0 \\text{ or } 1 \\le x < 2"),
+        ("5 = x", "5"),
         ("\\sqrt[3]{-8}", "-2"),
         ("\\frac{\\log 2}{\\log 2-\\log 3}", "\\frac{1}{1-\\log_2 3}"),
         ("\\binom{2n}{n}", "\\frac{(2n)!}{n!n!}"),
@@ -418,6 +443,9 @@ def test_other_spellings_of_one_answer(answer: str, gold: str) -> None:
     ("answer", "gold"),
     [
         ("11 6/6", "11"),
+        ("10^2\\frac{1}{3}", "10^{7/3}"),
+        ("]0,1]", "(0,1)"),
+        ("2x = y", "2x = z"),
         ("11 6/6", "12"),
         ("1, 2, 3, ...", "1, 2, 3"),
         ("5?", "5"),
