@@ -82,6 +82,7 @@ _RUN_ON = frozenset(f"\\{name}" for name in _RUN_ON_NAMES.split())
 _COMMAND = re.compile(r"\\(?:[a-zA-Z]+|.)", re.DOTALL)
 _DOUBLE_ESCAPE = re.compile(r"\\\\(?=(?:d?frac|sqrt|text|pi|infty|cdot|times|left|right|le|ge|pm|cup|circ|begin)\b)")
 _INVISIBLE = re.compile(r"\\[hv]?phantom\s*(?:\{[^{}]*\}|.)", re.DOTALL)
+_INFIX = re.compile(r"\{([^{}]*)(?:\\(choose)|\\over)(?![a-z])([^{}]*)\}")
 _LOST_ROW_END = re.compile(r"(?<!\\)\\(?=[-\d])")
 _LETTER_TIMES = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)")
 _LETTER_DEGREE = re.compile(r"(?<=\d)\s*\^\s*(?:o(?![a-zA-Z])|\{\s*o\s*\})")
@@ -100,7 +101,11 @@ _TEXT = re.compile(r"\\text *\{((?:[^{}]++|\{[^{}]*+\})*+)\}")
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sympy|cmath)\.(?=[a-z])")
 _MOST_REMEMBERED_CHARS = 256
 _MOST_PASSES = 20
-_WORDLESS = re.compile(r"[\s\d.,:;%()\[\]+\-*/^=<>|!]*[A-Za-z]?[\s\d.,:;%()\[\]+\-*/^=<>|!]*")
+_WORDLESS = re.compile(
+    r"[\s\d.,:;%()\[\]+\-*/^=<>|!]*[A-Za-z]?[\s\d.,:;%()\[\]+\-*/^=<>|!]*"
+    r"|\(?[A-Z]\)?(?:(?:, ?and|, ?or|,| and| or) ?\(?[A-Z]\)?)+"
+)
+"""One letter at most, or several options."""
 
 
 def _shifted(match: re.Match[str]) -> str:
@@ -164,6 +169,7 @@ def _latex(text: str) -> str:
     text = re.sub(r"\\(?:left|right)\s*\.", "", _THIN_GROUP.sub("", re.sub(r",\\!\s*", ",", text)))
     if "\\begin" in text:
         text = _LOST_ROW_END.sub(r"\\\\", text)
+    text = _INFIX.sub(lambda match: f"\\{'binom' if match[2] else 'frac'}{{{match[1]}}}{{{match[3]}}}", text)
     text = _COMMAND.sub(_command, _INVISIBLE.sub("", text))
     text = _BRACED_JOINT.sub(r" \1 ", text.replace("{,}", ",").replace("{}", ""))
     return _brace_arguments(_brace_arguments(_unwrap_text(text), "\\frac"), "\\binom")

@@ -43,7 +43,8 @@ MARKS = {
                  "\\lfloor", "\\rfloor", "\\lceil", "\\rceil", "\\langle", "\\rangle")
 }  # fmt: skip
 _PATTERN = re.compile(
-    r"(?P<symbol>\\frac\{d(?:\^\{?\d\}?)?[\sA-Za-z\\]+\}\{d\s*(?:\\[a-z]+|[A-Za-z])\s*(?:\^\{?\d\}?)?\})"
+    r"(?P<symbol>\\frac\{d(?:\^\{?\d\}?)?[\sA-Za-z\\]+\}\{d\s*(?:\\[a-z]+|[A-Za-z])\s*(?:\^\{?\d\}?)?\}"
+    r"|(?<![A-Za-z\\])[fgh]\^\{-1\}\([a-z]\))"
     r"|(?P<based>(?<![A-Za-z])(?:\d+|\(\d+\))_(?:\d+|\{\s*(?:\d+|\\text\{\s*[a-z]+\s*\})\s*\})"
     r"|\d[\dA-F]*_\{?1\d\}?)"
     r"|(?P<repeating>\d{0,200}\.\d{0,200}(?:\\(?:overline|bar|dot)\{\d{1,200}\}\d{0,200})+|\d{1,200}\.\d{1,200}\s*\\ldots)"
