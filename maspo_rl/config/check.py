@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -150,6 +151,8 @@ def _model(config: Config, catalogue: Catalogue) -> Iterator[str]:
     path = config.model.path
     directory = catalogue.embedded_policy if path == "embedded" else Path(path)
     if directory.is_dir():
+        if config.model.revision is not None:
+            yield f"model.revision={config.model.revision}: is for a hub model, {path} is a directory; leave it null"
         description = directory / "config.json"
         if not description.is_file():
             yield f"model.path={path}: has no config.json; name a directory that a model was saved to"
@@ -165,8 +168,12 @@ def _model(config: Config, catalogue: Catalogue) -> Iterator[str]:
             "configs/model say where their models come from"
         )
         return
-    model = json.loads(description.read_text(encoding="utf-8"))
-    model = model.get("text_config", model)
+    try:
+        model = json.loads(description.read_text(encoding="utf-8"))
+        model = model.get("text_config", model)
+    except (ValueError, AttributeError):
+        yield f"model.path={path}: its config.json holds no JSON object; copy the model's directory again"
+        return
     limit, context = model.get("max_position_embeddings"), context_tokens(config)
     if limit is not None and context > limit:
         yield (
@@ -177,6 +184,15 @@ def _model(config: Config, catalogue: Catalogue) -> Iterator[str]:
     parallel = config.rollout.tensor_parallel
     if heads is not None and heads % parallel:
         yield f"rollout.tensor_parallel={parallel}: must divide the {heads} attention heads of {path}"
+    if config.cluster.gpus_per_node == 0 and {"num_hidden_layers", "num_attention_heads", "hidden_size"} <= set(model):
+        head = model.get("head_dim") or model["hidden_size"] // heads
+        numbers = 2 * model["num_hidden_layers"] * model.get("num_key_value_heads", heads) * head * context
+        least = numbers * (4 if config.model.dtype == "float32" else 2) / 1024**3
+        if config.rollout.kv_cache_gib < least:
+            yield (
+                f"rollout.kv_cache_gib={config.rollout.kv_cache_gib}: one sequence of {context} tokens takes "
+                f"{least:.2g} GiB of {path}'s cache; raise it"
+            )
 
 
 def _cached_description(name: str, revision: str | None) -> Path | None:
@@ -200,12 +216,7 @@ def _devices(config: Config) -> Iterator[str]:
     cluster, rollout, ranks = config.cluster, config.rollout, config.learner.ranks
     backend, gpus = config.weights.backend, cluster.nodes * cluster.gpus_per_node
     if gpus == 0:
-        if backend not in ("auto", "shared_memory"):
-            yield f"weights.backend={backend}: needs GPUs, cluster.gpus_per_node=0; use auto"
-        if config.model.attention == "flash_attention_2":
-            yield "model.attention=flash_attention_2: needs GPUs, cluster.gpus_per_node=0; use auto"
-        if cluster.nodes > 1:
-            yield f"cluster.nodes={cluster.nodes}: weights reach engines on CPUs through one machine's memory; use 1"
+        yield from _without_gpus(config)
         return
     if backend == "shared_memory":
         yield f"weights.backend=shared_memory: is for CPUs, cluster.gpus_per_node={cluster.gpus_per_node}; use auto"
@@ -232,8 +243,31 @@ def _devices(config: Config) -> Iterator[str]:
         )
 
 
+def _without_gpus(config: Config) -> Iterator[str]:
+    needing = (
+        ("weights.backend", config.weights.backend, ("auto", "shared_memory")),
+        ("model.attention", config.model.attention, ("auto", "eager", "sdpa")),
+        ("rollout.tensor_parallel", config.rollout.tensor_parallel, (1,)),
+        ("cluster.colocate", config.cluster.colocate, (False,)),
+    )
+    for key, value, possible in needing:
+        if value not in possible:
+            yield f"{key}={value}: needs GPUs, cluster.gpus_per_node=0; use {possible[0]}"
+    if config.cluster.nodes > 1:
+        yield f"cluster.nodes={config.cluster.nodes}: weights reach engines on CPUs through one machine's memory; use 1"
+
+
 def _verifier(config: Config) -> Iterator[str]:
     try:
         config.verifier.check()
     except ValueError as problem:
         yield str(problem)
+        return
+    if config.verifier.function is not None:
+        module = config.verifier.function.partition(":")[0]
+        try:
+            found = importlib.util.find_spec(module)
+        except ImportError:  # of a package that the module is said to lie in
+            found = None
+        if found is None:
+            yield f"verifier.function={config.verifier.function}: no module {module}; name its directory in PYTHONPATH"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def load(overrides: list[str]) -> Config:
         with initialize_config_dir(config_dir=str(CONFIGS.resolve()), version_base="1.3"):
             config = _to_config(compose("config", overrides=accepted))
     except (HydraException, OmegaConfBaseException) as error:
-        raise InputError(_one_line(error)) from error
+        raise InputError(_one_line(error, [override.key_or_group for override in parsed])) from error
     if config.run.name is None:
         chosen = {override.key_or_group: override.value() for override in parsed}
         subject = chosen.get("experiment") or Path(config.model.path).name
@@ -117,10 +118,12 @@ def _choice(group: str, value: Any) -> str:
     return value
 
 
-def _one_line(error: BaseException) -> str:
-    """The innermost cause, without Hydra's and OmegaConf's indented details, and the key that it is about."""
+def _one_line(error: BaseException, keys: Sequence[str] = ()) -> str:
+    """The innermost cause, without Hydra's and OmegaConf's indented details, and the key (of `keys`) it is about."""
     while error.__cause__ is not None:
         error = error.__cause__
     message = str(error).partition("\n")[0]
     key = getattr(error, "full_key", None)
+    # Below a mapping with names of its own OmegaConf gives the last part of the key alone.
+    key = next((whole for whole in keys if key and whole.endswith(f".{key}")), key)
     return f"{key}: {message}" if key else message

@@ -41,6 +41,8 @@ _AT_LEAST_ZERO = (
     "eval.temperature",
     "cluster.gpus_per_node",
     "cluster.max_restarts",
+    "algorithm.group_filter.max_refills",
+    "algorithm.overlong.factor",
     "report.samples_per_step",
 )
 _ABOVE_ZERO = (
@@ -63,6 +65,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     # 0 trains nothing: what engine and learner disagree on at 0 is the noise of the machinery.
     "optimizer.lr": (lambda value: value >= 0, "at least 0"),
     "optimizer.betas": (lambda pair: len(pair) == 2 and all(0 <= beta < 1 for beta in pair), "two numbers in [0, 1)"),
+    "verifier.port": (lambda value: 0 <= value < 1 << 16, "a port, 0 to 65535"),
     "learner.zero_stage": (lambda value: value in range(4), "0, 1, 2 or 3"),
 }
 

@@ -38,7 +38,7 @@ _IDENTITY = (
 def run_directory_problems(config: Config) -> Iterator[str]:
     """One line for each reason why the run cannot live in its directory: it must be writable and hold no other run."""
     directory, resume = run_directory(config), config.resume
-    if "/" in (config.run.name or "/"):
+    if "/" in (config.run.name or "/") or config.run.name in (".", ".."):
         yield f"run.name={config.run.name}: must be one word without a slash; the place is run.dir"
         return
     existing = next(parent for parent in (directory, *directory.absolute().parents) if parent.exists())

@@ -169,7 +169,8 @@ def _words(config: Config) -> dict[str, str]:
     every, optimizer = config.checkpoint.every, config.optimizer
     return {
         "directory": str(run_directory(config)),
-        "policy": f"{config.model.path}, trained on {config.data.name}, evaluated on {config.eval.data or config.data.name}",
+        "policy": f"{config.model.path}, trained on {config.data.name}, "
+        f"evaluated on {config.eval.data or config.data.name}",
         "algorithm": f"{algorithm.name}: {''.join(parts)}",
         "machines": f"{cluster.nodes} node(s) of {cluster.gpus_per_node or 'no'} GPUs: {rollout.engines} engine(s) of "
         f"{rollout.tensor_parallel} device(s), {learner.ranks} learner rank(s) under ZeRO {learner.zero_stage}"
