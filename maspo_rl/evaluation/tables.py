@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy
@@ -59,6 +59,7 @@ def cells(table: TableConfig, files: Files) -> list[Cell]:
             for heading, part in parts.items() if own else ():
                 minus = [[a - b for a, b in zip(own[s][part], other[s][part], strict=True)] for s in shared]
                 value, difference = over_seeds([own[s][part] for s in own]), over_seeds(minus) if minus else None
+                value = replace(value, low=max(0.0, value.low), high=min(1.0, value.high))
                 found.append(Cell(name, heading, f"{measure}@{table.k}", value, len(own), difference, against))
     return found
 
