@@ -27,6 +27,10 @@ def main(arguments: list[str]) -> int:
         config.check()
     except ValueError as error:
         raise InputError(str(error)) from error
+    if config.replicas:
+        raise InputError(
+            f"verifier.replicas={config.replicas}: replicas are for runs on a cluster; set verifier.workers"
+        )
     if options.serve:
         from maspo_rl.verifier.service import serve  # noqa: PLC0415 - FastAPI takes a second that files need not wait
 

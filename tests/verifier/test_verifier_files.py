@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maspo_rl.commands.verify import main
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.types import Label
@@ -47,6 +48,11 @@ def test_a_malformed_row_is_named_and_nothing_is_written(tmp_path: Path, line: s
     assert not target.exists()
 
 
+def test_replicas_are_refused_where_no_cluster_is_started() -> None:
+    with pytest.raises(InputError, match=r"verifier\.replicas=2"):
+        main(["verifier.replicas=2", "--serve"])
+
+
 def test_overlong_penalty_at_the_papers_values() -> None:
     """DAPO (arXiv 2503.14476, section 3.4): expected length 16,384, cache of 4,096 tokens, 20,480 at most."""
     lengths = [1, 16_384, 17_408, 18_432, 20_480, 30_000]
@@ -72,6 +78,7 @@ def test_rewards_come_from_the_settings() -> None:
     "wrong",
     [
         VerifierConfig(workers=0),
+        VerifierConfig(replicas=-1),
         VerifierConfig(deadline_s=0),
         VerifierConfig(memory_gib=0.1),
         VerifierConfig(extraction={"default": ["boxt"]}),
