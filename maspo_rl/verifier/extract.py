@@ -72,8 +72,8 @@ def _boxes(text: str) -> list[tuple[int, int, str]]:
                 continue
             content, end = text[end:brace], brace + 1
         position = end
-        if content.strip():
-            found.append((start, end, _unnested(content)))
+        if content := _unnested(content):
+            found.append((start, end, content))
     return found
 
 

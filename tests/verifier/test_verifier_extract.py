@@ -54,6 +54,7 @@ def test_last_closed_box_after_thinking(output: str, answer: str) -> None:
         "",
         "\\boxed{7",
         "\\boxed{ }",
+        "\\boxed{\\boxed{}}",
         "the answer is 7",
         "<think> \\boxed{5}",
         "<think> \\boxed{5} </think>",
