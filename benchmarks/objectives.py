@@ -1,9 +1,10 @@
-"""What each objective costs: forward and backward of a million tokens, in micro-batches of the learner's default size,
-beside plain -A r; as JSON lines.
+"""What each objective costs: forward and backward of a million tokens beside plain -A r; as JSON lines.
 
-`times_plain`: its fastest repetition over plain's fastest, the two taking turns. `floats_per_token`: most float32
-values per token of a micro-batch alive at a time, beyond the input and its gradient. `observe_ms`: the statistics over
-the step that some objectives take first. `diagnostics`: what the always-on metrics of a step add.
+`times_plain`: its fastest repetition over plain's fastest, the two taking turns, on one batch of all tokens;
+`times_plain_micro`: in micro-batches of the learner's default size, where calls cost more than numbers.
+`floats_per_token`: most float32 values per token alive at a time, beyond the input and its gradient.
+`observe_ms`: the statistics over the step that some objectives take first. `diagnostics`: what the always-on metrics of
+a step add.
 """
 
 from __future__ import annotations
@@ -110,10 +111,19 @@ def cost(objective: Objective, batches: list[TokenBatch], repetitions: int) -> d
     def loss_of(batch: TokenBatch) -> Tensor:
         return objective.token_loss(batch, found).loss
 
-    own, reference = fastest(repetitions, lambda: run(loss_of, batches), lambda: run(plain, batches))
+    own, reference, micro, micro_reference = fastest(
+        repetitions,
+        *(lambda: run(loss_of, [whole]), lambda: run(plain, [whole])),
+        *(lambda: run(loss_of, batches), lambda: run(plain, batches)),
+    )
     with PeakMemory() as memory:
-        run(loss_of, batches[:1])
-    row = {"ms": own, "times_plain": own / reference, "floats_per_token": memory.peak / 4 / len(batches[0].logprob) - 1}
+        run(loss_of, [whole])
+    row = {
+        "ms": own,
+        "times_plain": own / reference,
+        "times_plain_micro": micro / micro_reference,
+        "floats_per_token": memory.peak / 4 / len(whole.logprob) - 1,
+    }
     return row | ({"observe_ms": fastest(3, observe)[0]} if objective.needs_step else {})
 
 

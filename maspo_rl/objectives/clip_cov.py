@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
 
 from maspo_rl.objectives.base import Objective, TokenLoss, constant
-from maspo_rl.objectives.covariance import Center, center, covariance
+from maspo_rl.objectives.covariance import center, covariance
 from maspo_rl.objectives.ratio import clipped_surrogate, importance_ratio
-from maspo_rl.objectives.statistics import kth_smallest, token_lot
+from maspo_rl.objectives.statistics import kth_smallest, sequence_keys, sequence_starts, token_lot
 from maspo_rl.registry import require
 from maspo_rl.types import Reduce, TokenBatch
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Of an optimiser step: candidates whose lot is at most this lose their gradient."""
+    """Of an optimiser step: candidates whose lot is at most `threshold` lose their gradient. Those of this rank: their
+    sequence's key and their place in it, [D] each."""
 
-    center: Center
     threshold: float
+    sequence: Tensor = field(compare=False)
+    place: Tensor = field(compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,16 +52,21 @@ class ClipCov(Objective):
         require(self.epsilon_high >= 0, "epsilon_high", self.epsilon_high, "must be at least 0")
 
     def observe(self, batch: TokenBatch, reduce: Reduce) -> Drawn:
-        found = center(batch, reduce)
         _, slope, _ = self._clipped(batch)
-        lots = token_lot(batch, self._candidates(batch, slope, found))
+        values = covariance(batch, center(batch, reduce))
+        inside = (values > self.covariance_low) & (values < self.covariance_high) & (slope != 0)
+        candidates = inside.nonzero().squeeze(1)
+        lots = token_lot(batch, candidates)
         count = max(int(batch.totals.tokens * self.fraction), 1)
-        return Drawn(found, float(kth_smallest(lots, count, reduce)))
+        threshold = float(kth_smallest(lots, count, reduce))
+        drawn = candidates[lots <= threshold]
+        rows = batch.sequence[drawn]
+        return Drawn(threshold, sequence_keys(batch)[rows], drawn - sequence_starts(batch)[rows])
 
     def surrogate(self, batch: TokenBatch, step: Drawn) -> TokenLoss:
         loss, slope, ratio = self._clipped(batch)
-        candidates = self._candidates(batch, slope, step.center)
-        drawn = candidates[token_lot(batch, candidates) <= step.threshold]
+        which, rows = (step.sequence[:, None] == sequence_keys(batch)).nonzero(as_tuple=True)
+        drawn = sequence_starts(batch)[rows] + step.place[which]
         loss[drawn], slope[drawn] = 0.0, 0.0
         share = len(drawn) / max(len(loss), 1)
         return TokenLoss(loss, slope, ratio, {"policy/covariance_selected": constant(share, loss)})
@@ -68,9 +75,3 @@ class ClipCov(Objective):
         ratio, ratio_slope = importance_ratio(batch)
         low, high = 1 - self.epsilon_low, 1 + self.epsilon_high
         return *clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high), ratio
-
-    def _candidates(self, batch: TokenBatch, slope: Tensor, means: Center) -> Tensor:
-        """Indices of the tokens that may be drawn."""
-        values = covariance(batch, means)
-        inside = values > self.covariance_low
-        return inside.logical_and_(values < self.covariance_high).logical_and_(slope).nonzero().squeeze(1)

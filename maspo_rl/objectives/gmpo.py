@@ -35,12 +35,15 @@ class Gmpo(Objective):
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
         sign = batch.advantage.sign()
         log_ratio = (batch.logprob - batch.old_logprob).mul_(sign)  # clipped from above alone
-        clipped = (log_ratio * sign).clamp_(-self.epsilon_low, self.epsilon_high).mul_(sign)
-        clipped = torch.minimum(log_ratio, clipped, out=clipped)
-        live = log_ratio.eq_(clipped).mul_(sign).mul_(sign)  # no token with A = 0
+        middle, half = (self.epsilon_high - self.epsilon_low) / 2, (self.epsilon_high + self.epsilon_low) / 2
+        clipped = torch.minimum(log_ratio, sign * middle + half)
+        live = log_ratio.eq_(clipped).mul_(sign)
         mean = sequence_mean(clipped.mul_(sign), batch)
         bounded = mean.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
-        live.mul_(mean.eq_(bounded))
-        ratio = bounded.exp_()
-        pull = sequence_mean(batch.advantage, batch).neg_()
-        return TokenLoss(-batch.advantage * ratio, live.mul_(pull).mul_(ratio), ratio, {})
+        inside = mean.eq_(bounded)
+        of_sequence = bounded.exp_()
+        ratio = of_sequence.index_select(0, batch.sequence)
+        pull = sequence_mean(batch.advantage, batch).neg_().mul_(of_sequence).mul_(inside)
+        # sign twice: a token with A = 0 moves nothing
+        slope = live.mul_(sign).mul_(pull.index_select(0, batch.sequence))
+        return TokenLoss(-batch.advantage * ratio, slope, ratio, {})

@@ -36,7 +36,9 @@ class Gspo(Objective):
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
         log_ratio = sequence_mean(batch.logprob - batch.old_logprob, batch)
         inside = indicator(torch.lt, log_ratio, LOG_BOUND)
-        ratio = log_ratio.clamp_(max=LOG_BOUND).exp_()
+        of_sequence = log_ratio.clamp_(max=LOG_BOUND).exp_()
+        ratio = of_sequence.index_select(0, batch.sequence)
+        ratio_slope = inside.mul_(of_sequence).index_select(0, batch.sequence)
         low, high = 1 - self.epsilon_low, 1 + self.epsilon_high
-        loss, slope = clipped_surrogate(batch.advantage, ratio, inside.mul_(ratio), low, high)
+        loss, slope = clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high)
         return TokenLoss(loss, slope, ratio, {})

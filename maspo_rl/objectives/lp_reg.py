@@ -61,12 +61,18 @@ class LpReg(Objective):
         low, high = 1 - self.epsilon_low, 1 + self.epsilon_high
         loss, slope = clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high)
         chosen = (batch.logprob <= step).nonzero().squeeze(1)
-        gap = batch.proxy_logprob[chosen] - batch.logprob[chosen]
-        penalised = (batch.advantage[chosen] < 0) & (gap > 0)
-        chosen, gap = chosen[penalised], gap[penalised].clamp(max=LOG_RATIO_BOUND)
-        negated = -batch.advantage[chosen]
+        advantage, logprob, proxy = (
+            values.index_select(0, chosen) for values in (batch.advantage, batch.logprob, batch.proxy_logprob)
+        )
+        gap = (proxy - logprob).clamp_(max=LOG_RATIO_BOUND)
+        penalised = (advantage < 0) & (gap > 0)
+        if low > 0:  # penalised tokens are not clipped; a bound of 0 clips none of them
+            released = chosen[penalised]
+            loss[released] = -advantage[penalised] * ratio[released]
+            slope[released] = -advantage[penalised] * ratio_slope[released]
+        gap = torch.where(penalised, gap, 0.0)
         excess = gap.exp() - 1
-        loss[chosen] = negated * ratio[chosen] + self.beta * (excess - gap)
-        slope[chosen] = negated * ratio_slope[chosen] - self.beta * excess
-        share = len(chosen) / max(len(loss), 1)
+        loss.index_add_(0, chosen, excess - gap, alpha=self.beta)
+        slope.index_add_(0, chosen, excess, alpha=-self.beta)
+        share = float(penalised.sum()) / max(len(loss), 1)
         return TokenLoss(loss, slope, ratio, {"policy/regularised": constant(share, loss)})

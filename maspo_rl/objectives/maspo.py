@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import torch
 from torch import Tensor
 
 from maspo_rl.objectives.base import Objective, TokenLoss
@@ -62,23 +63,25 @@ class Maspo(Objective):
             low, high = 1 - self.epsilon_low, 1 + self.epsilon_high
             loss, slope = clipped_surrogate(batch.advantage, ratio, ratio_slope, low, high)
             return TokenLoss(loss, slope, ratio, {})
-        excess = (ratio - 1).mul_(batch.advantage.sign()).clamp_(min=0)  # above 0 on the gated side alone
-        gated = excess > 0
-        excess.div_(self._mass(batch.old_logprob)).div_(self._risk(batch.advantage))
-        gate = excess.square_().mul_(-0.5).exp_()
+        sign = batch.advantage.sign()
+        excess = (ratio - 1).mul_(sign).clamp_(min=0)  # above 0 on the gated side alone
+        gated = torch.sign(excess, out=sign)
+        if self.mass:
+            excess.mul_(self._inverse_mass(batch.old_logprob))
+        if self.risk:
+            excess.div_(self._risk(batch.advantage))
+        gate = excess.square_().mul_(-0.5 / self.sigma_base**2).exp_()
         pull = (-batch.advantage).mul_(gate)
         return TokenLoss(pull * ratio, ratio_slope.mul_(pull), ratio, {"policy/gate_mean": (gate, gated)})
 
-    def _mass(self, old_logprob: Tensor) -> Tensor | float:
-        if not self.mass:
-            return self.sigma_base
-        mass = (old_logprob * -self.alpha).exp_().mul_(self.sigma_base)
-        return mass.clamp_(self.sigma_base, self.sigma_high) if self.clamps else mass
+    def _inverse_mass(self, old_logprob: Tensor) -> Tensor:
+        """sigma_base / mass, between sigma_base / sigma_high and 1."""
+        inverse = (old_logprob * self.alpha).exp_()
+        return inverse.clamp_(self.sigma_base / self.sigma_high, 1.0) if self.clamps else inverse
 
-    def _risk(self, advantage: Tensor) -> Tensor | float:
-        if not self.risk:
-            return 1.0
-        positive = advantage.clamp(min=0).mul_(self.beta_positive).add_(1)
-        negative = advantage.clamp(max=0).mul_(-self.beta_negative).add_(1)
+    def _risk(self, advantage: Tensor) -> Tensor:
+        one = advantage.new_ones(())
+        positive = torch.add(one, advantage, alpha=self.beta_positive).clamp_(min=1)
+        negative = torch.add(one, advantage, alpha=-self.beta_negative).clamp_(min=1)
         risk = positive.div_(negative)  # one of the two is 1
         return risk.clamp_(self.risk_low, self.risk_high) if self.clamps else risk

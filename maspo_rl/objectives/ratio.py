@@ -47,6 +47,15 @@ def clipped_surrogate(
     return torch.maximum(unclipped, clipped, out=unclipped), live.mul_(negated).mul_(ratio_slope)
 
 
+def one_sided_clip(advantage: Tensor, ratio: Tensor, ratio_slope: Tensor, bound: Tensor) -> tuple[Tensor, Tensor]:
+    """`clipped_surrogate` with the one bound [N] that can bind: the upper one where A > 0, the lower where A < 0."""
+    negated = -advantage
+    unclipped = negated * ratio
+    clipped = bound * negated
+    live = indicator(torch.ge, unclipped, clipped)
+    return torch.maximum(unclipped, clipped, out=unclipped), live.mul_(negated).mul_(ratio_slope)
+
+
 def with_gradient(logprob: Tensor, loss: Tensor, slope: Tensor) -> Tensor:
     """`loss[N]`, with the derivative `slope[N]` by `logprob[N]`."""
     attached: Tensor = _WithGradient.apply(logprob, loss, slope)  # type: ignore[no-untyped-call]

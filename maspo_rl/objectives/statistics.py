@@ -19,10 +19,9 @@ def sequence_starts(batch: TokenBatch) -> Tensor:
 
 
 def sequence_mean(values: Tensor, batch: TokenBatch) -> Tensor:
-    """Mean of `values[N]` over each token's sequence, [N]."""
+    """Mean of `values[N]` over each sequence, [S]; NaN for one without tokens."""
     length = sequence_starts(batch).diff()
-    total = torch.segment_reduce(values, "sum", lengths=length, unsafe=True)
-    return (total / length).index_select(0, batch.sequence)
+    return torch.segment_reduce(values, "sum", lengths=length, unsafe=True) / length
 
 
 def sequence_quantile(values: Tensor, batch: TokenBatch, quantile: float) -> Tensor:
@@ -75,15 +74,20 @@ def _unsorted(key: int, bits: int) -> float:
     return float(value)
 
 
+def sequence_keys(batch: TokenBatch) -> Tensor:
+    """A hash [S] int64 of each sequence's length and of its last old log-probability, the same for every split."""
+    starts = sequence_starts(batch)
+    if not len(batch.old_logprob):
+        return starts[:-1]
+    last = (starts[1:] - 1).clamp_(min=0)
+    return starts.diff() * _ODD + batch.old_logprob[last].float().view(torch.int32)
+
+
 def token_lot(batch: TokenBatch, tokens: Tensor) -> Tensor:
-    """A lot in [0, 1) for each of the `tokens` (indices [K]), float64 [K]: a hash of its place in its sequence, and of
-    the sequence's length and old log-probabilities at its ends and middle, so that it is the same for every split."""
-    starts, rows = sequence_starts(batch), batch.sequence[tokens]
-    first, last = starts[rows], starts[rows + 1] - 1
-    mixed = last - first
-    for place in (first, (first + last) >> 1, last):
-        mixed = mixed * _ODD + batch.old_logprob[place].float().view(torch.int32)
-    mixed = _mix(mixed * _ODD + tokens - first)
+    """A lot in [0, 1) for each of the `tokens` (indices [K]), float64 [K]: a hash of its sequence and its place there,
+    so that it is the same for every split."""
+    rows = batch.sequence[tokens]
+    mixed = _mix((tokens - sequence_starts(batch)[rows]) * _ODD + sequence_keys(batch)[rows])
     return (mixed & (2**53 - 1)).double() * 2.0**-53
 
 
@@ -92,7 +96,7 @@ _ODD = 0x5851F42D4C957F2D
 
 
 def _mix(bits: Tensor) -> Tensor:
-    """The finaliser of splitmix64 (Steele, Lea, Flood 2014); products wrap around."""
-    bits = (bits ^ (bits >> 30 & 2**34 - 1)) * -0x40A7B892E31B1A47
-    bits = (bits ^ (bits >> 27 & 2**37 - 1)) * -0x6B2FB644ECCEEE15
-    return bits ^ (bits >> 31 & 2**33 - 1)
+    """Every bit of the result depends on every bit of `bits`: two rounds of shift and product, which wraps around."""
+    bits = (bits ^ bits >> 32) * -0x40A7B892E31B1A47
+    bits = (bits ^ bits >> 29) * -0x6B2FB644ECCEEE15
+    return bits ^ bits >> 32
