@@ -28,6 +28,7 @@ from maspo_rl.config.errors import InputError
 from maspo_rl.config.evaluation import EvalCommand, load_eval, load_rescore
 from maspo_rl.config.load import save
 from maspo_rl.config.schema import Config
+from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.data import PromptSet
 from maspo_rl.report.run_directory import RunDirectory
 from maspo_rl.run import open_directory, refuse
@@ -59,7 +60,6 @@ def evaluate(command: EvalCommand) -> dict[str, Path]:
     """Samples what is not on disk yet, judges it, writes and prints the estimates; the samples of each benchmark."""
     from maspo_rl.data import load_tokenizer  # noqa: PLC0415  a misspelt key must be told before torch is imported
     from maspo_rl.evaluation.benchmarks import benchmark_config, load_benchmark  # noqa: PLC0415
-    from maspo_rl.evaluation.identity import verifier_version  # noqa: PLC0415
 
     config = command.config
     sources = {name: benchmark_config(name, settings) for name, settings in command.benchmarks.items()}
@@ -72,7 +72,7 @@ def evaluate(command: EvalCommand) -> dict[str, Path]:
     files = {name: directory.evaluation / f"{name}.jsonl" for name in sets}
     measured = _sample(config, sets, files, directory)
     measured |= {"rows": {name: dict(prompts.counts) for name, prompts in sets.items()}}
-    _report(directory.path, files, command.k, measured | {"verifier": verifier_version(config.verifier)})
+    _report(directory.path, files, command.k, measured, config.verifier)
     return files
 
 
@@ -98,7 +98,7 @@ def _sample(
 
     settings, samples, model = SamplingSettings.for_evaluation(config), config.eval.samples, config.model
     digest = model_digest(model.path, model.revision)
-    drawn = asdict(settings) | {"samples": samples}
+    drawn = asdict(settings) | {"samples": samples, "dtype": model.dtype}
     prompts = {name: prompts_digest(found) for name, found in sets.items()}
     marks = {name: short_digest([digest, drawn, prompts[name]]) for name in sets}
     measured = {
@@ -131,7 +131,6 @@ def _show(progress: Progress, task: TaskID, done: int) -> None:
 
 def rescore(folder: Path, overrides: list[str]) -> int:
     """Judges every file of samples in a run's directory, or in its `evaluation/`, again. 0 when done."""
-    from maspo_rl.evaluation.identity import verifier_version  # noqa: PLC0415
     from maspo_rl.evaluation.samples import outcomes, read_samples, rejudge  # noqa: PLC0415
     from maspo_rl.verifier import Verifier  # noqa: PLC0415
 
@@ -154,18 +153,26 @@ def rescore(folder: Path, overrides: list[str]) -> int:
             )
     known = folder / _SUMMARY
     measured = json.loads(known.read_text(encoding="utf-8")) if known.is_file() else {}
-    _report(folder, files, k, measured | {"verifier": verifier_version(settings)})
+    _report(folder, files, k, measured, settings)
     return 0
 
 
-def _report(folder: Path, files: Mapping[str, Path], k: list[int], measured: Mapping[str, Any]) -> None:
+def _report(
+    folder: Path, files: Mapping[str, Path], k: list[int], measured: Mapping[str, Any], settings: VerifierConfig
+) -> None:
     """Writes `evaluation.json` beside the samples' folder, and prints the table."""
+    from maspo_rl.evaluation.identity import short_digest, verifier_version  # noqa: PLC0415
     from maspo_rl.evaluation.summary import summarise, table  # noqa: PLC0415
 
-    summary = {**measured, **summarise(files, k)}
+    judge = verifier_version(settings)
+    digest = short_digest(judge)
+    summary = {**measured, "verifier": {"digest": digest, **judge}, **summarise(files, k)}
     path = folder / _SUMMARY
     path.write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     Console().print(table(summary, folder.name))
-    lost = sum(part["unjudged"] for part in summary["benchmarks"].values())
-    note = f"{lost} samples were not judged and are in no value; " if lost else ""
-    print(f"{note}numbers: {path}; samples: {folder / 'evaluation'}")
+    parts = summary["benchmarks"].values()
+    if lost := sum(part["unjudged"] for part in parts):
+        print(f"{lost} samples were not judged and are in no value")
+    if any(part["judged_by"] != [digest] for part in parts):
+        print(f"judged by another verifier, or by other settings; maspo-rl eval --rescore {folder} judges anew")
+    print(f"numbers: {path}; samples: {folder / 'evaluation'}")

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,15 +44,19 @@ def prompts_digest(prompts: Iterable[Prompt]) -> str:
     return short_digest([(prompt.id, prompt.token_ids) for prompt in prompts])
 
 
+@cache
+def _code() -> str:
+    folder = Path(verifier.__file__).parent
+    return short_digest({file.name: file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.py"))})
+
+
 def verifier_version(config: VerifierConfig) -> dict[str, Any]:
     """Release and code of the verifier, the judge it falls back to, and the settings that can change a verdict."""
-    folder = Path(verifier.__file__).parent
-    code = {str(file.relative_to(folder)): file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.py"))}
     settings = asdict(config)
     kept = ("extraction", "deadline_s", "max_answer_chars", "function", "correct_reward")
     return {
         "maspo_rl": version("maspo_rl"),
-        "code": short_digest(code),
+        "code": _code(),
         "math_verify": version("math-verify"),
         "settings": {key: settings[key] for key in kept},
     }

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from maspo_rl.config.errors import InputError
 from maspo_rl.evaluation.estimators import Outcome
+from maspo_rl.evaluation.identity import short_digest, verifier_version
 from maspo_rl.report.run_directory import write_jsonl
 from maspo_rl.types import Prompt, Rollout
 from maspo_rl.verifier import Question, Verifier
@@ -109,7 +110,8 @@ def _judged(rows: Sequence[Row], verifier: Verifier) -> list[Row]:
     verdicts = verifier.judge_many(
         [Question(row["response"], row["gold"], row["dataset"], row["finish_reason"] == "length") for row in rows]
     )
-    return [row | {"verdict": asdict(verdict)} for row, verdict in zip(rows, verdicts, strict=True)]
+    judge = {"judged_by": short_digest(verifier_version(verifier.config))}
+    return [row | judge | {"verdict": asdict(verdict)} for row, verdict in zip(rows, verdicts, strict=True)]
 
 
 def complete(path: Path, mark: str, samples: int) -> set[str]:
@@ -131,7 +133,7 @@ def read_samples(path: Path) -> Iterator[Row]:
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; name a run directory, or the folder of its evaluation samples")
-    needed = {"evaluation", "prompt_id", "gold", "dataset", "sample_index", "response", "finish_reason", "verdict"}
+    needed = {"evaluation", "prompt_id", "gold", "dataset", "sample_index", "response", "finish_reason", "judged_by"}
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             if not line.endswith("\n"):
@@ -140,7 +142,7 @@ def read_samples(path: Path) -> Iterator[Row]:
                 row = json.loads(line)
             except json.JSONDecodeError:
                 row = None
-            if not isinstance(row, dict) or not needed <= row.keys():
+            if not isinstance(row, dict) or not needed | {"verdict"} <= row.keys():
                 raise InputError(f"{path}, line {number}: is no sample, an object with {', '.join(sorted(needed))}")
             yield row
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from maspo_rl.evaluation.estimators import ESTIMATORS, per_problem
 from maspo_rl.evaluation.intervals import DRAWS, LEVEL, Estimate, bootstrap
-from maspo_rl.evaluation.samples import outcomes, read_samples
+from maspo_rl.evaluation.samples import Row, outcomes, read_samples
 
 AVERAGE = "average"
 
@@ -28,7 +28,8 @@ def summarise(files: Mapping[str, Path], k: Sequence[int]) -> dict[str, Any]:
     values: dict[str, list[numpy.ndarray]] = {f"{name}@{number}": [] for name, number in wanted}
     benchmarks: dict[str, Any] = {}
     for benchmark, path in files.items():
-        found = list(outcomes(read_samples(path)).values())
+        judges: set[str] = set()
+        found = list(outcomes(_noting(read_samples(path), judges)).values())
         estimates = {}
         for name, number in wanted:
             each = per_problem(name, found, number)
@@ -36,6 +37,7 @@ def summarise(files: Mapping[str, Path], k: Sequence[int]) -> dict[str, Any]:
             estimates[f"{name}@{number}"] = _shown(bootstrap([each])) | {"problems": int((~numpy.isnan(each)).sum())}
         benchmarks[benchmark] = {
             "samples_file": str(path),
+            "judged_by": sorted(judges),
             "problems": len(found),
             "samples": sum(len(outcome.correct) + outcome.unjudged for outcome in found),
             "unjudged": sum(outcome.unjudged for outcome in found),
@@ -48,6 +50,12 @@ def summarise(files: Mapping[str, Path], k: Sequence[int]) -> dict[str, Any]:
         "estimators": {name: " ".join((function.__doc__ or "").split()) for name, function in ESTIMATORS.items()},
         "intervals": f"{LEVEL:.0%} percentile bootstrap over problems, {DRAWS} draws",
     }
+
+
+def _noting(rows: Iterator[Row], judges: set[str]) -> Iterator[Row]:
+    for row in rows:
+        judges.add(row["judged_by"])
+        yield row
 
 
 def _shown(estimate: Estimate) -> dict[str, Any]:

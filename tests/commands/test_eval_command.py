@@ -57,6 +57,7 @@ def run(tmp_path: Path) -> Path:
     rows: list[dict[str, Any]] = [
         {
             "evaluation": "m",
+            "judged_by": "before",
             "prompt_id": f"p{problem}",
             "gold": "7",
             "dataset": "d",
@@ -84,5 +85,6 @@ def test_rescoring(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "best@4": 1 - 0.5**4,
     }
     assert summary["verifier"]["math_verify"]
+    assert summary["benchmarks"]["d"]["judged_by"] == [summary["verifier"]["digest"]]
     assert summary["benchmarks"]["d"]["samples"] == 8
     assert "without replacement" in summary["estimators"]["pass"]

@@ -22,7 +22,7 @@ def samples(path: Path, correct: list[list[bool]]) -> Path:
     rows = [
         {
             **{"evaluation": "", "prompt_id": f"p{problem}", "gold": "1", "dataset": "d", "sample_index": index},
-            **{"response": "", "finish_reason": "stop"},
+            **{"response": "", "finish_reason": "stop", "judged_by": ""},
             "verdict": {"label": "correct" if right else "wrong", "reward": float(right), "extracted": "1"},
         }
         for problem, own in enumerate(correct)
