@@ -112,17 +112,18 @@ def _sample(
     chunk = max(1, math.ceil(waves * config.rollout.max_sequences * config.rollout.engines / samples))
     console = Console(stderr=True, highlight=False)
     console.print(f"{config.run.name}: starting Ray and {config.rollout.engines} vLLM engine(s)", soft_wrap=True)
-    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
-    with (
-        running_engines(config, directory) as (engines, verifier),
-        Progress(TextColumn("{task.description}"), *columns, TimeRemainingColumn(), console=console) as progress,
-    ):
+    with running_engines(config, directory) as (engines, verifier), progress_bar(console) as progress:
         sampling = Sampling(engines, verifier, settings, samples, version=0)
         for name, found in sets.items():
-            task = progress.add_task(name, total=len(found))
-            show = partial(_show, progress, task)
+            show = partial(_show, progress, progress.add_task(name, total=len(found)))
             sampling.collect(found.prompts, files[name], mark=marks[name], chunk=chunk, progress=show)
     return measured
+
+
+def progress_bar(console: Console) -> Progress:
+    """What is done of how much, time spent and time left."""
+    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
+    return Progress(TextColumn("{task.description}"), *columns, TimeRemainingColumn(), console=console)
 
 
 def _show(progress: Progress, task: TaskID, done: int) -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from maspo_rl.commands.eval import evaluate
+from maspo_rl.commands.eval import evaluate, progress_bar
 from maspo_rl.config.derived import evaluation_data, run_directory
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.evaluation import EvalCommand, load_eval
@@ -107,9 +106,8 @@ def _train(missing: Runs, console: Console) -> None:
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     names = {id(config): f"{row}, seed {seed}" for (row, seed), config in missing.items()}
-    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
     started, done = time.monotonic(), 0
-    with Progress(TextColumn("{task.description}"), *columns, TimeRemainingColumn(), console=console) as progress:
+    with progress_bar(console) as progress:
         task = progress.add_task("steps", total=sum(config.trainer.steps for config in missing.values()))
 
         def on_step(metrics: dict[str, Any]) -> None:

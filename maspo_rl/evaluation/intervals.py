@@ -25,6 +25,8 @@ class Estimate:
 def bootstrap(benchmarks: Sequence[numpy.ndarray]) -> Estimate:
     """Mean over benchmarks of the mean over problems; one array of values per benchmark, NaN for a problem left out.
 
+    For a difference of two runs the values are the differences, problem by problem: what makes a problem hard for both
+    drops out.
     Percentile interval from `DRAWS` resamples of the problems of each benchmark, seeded: the same values give the same
     interval. A benchmark of which every problem has the same value adds no width, however few problems it has.
     """
@@ -37,14 +39,6 @@ def bootstrap(benchmarks: Sequence[numpy.ndarray]) -> Estimate:
 def _resampled(values: numpy.ndarray, benchmark: int) -> numpy.ndarray:
     generator = numpy.random.default_rng([SEED, benchmark])
     return numpy.array([values[generator.integers(0, len(values), len(values))].mean() for _ in range(DRAWS)])
-
-
-def paired_difference(first: Sequence[numpy.ndarray], second: Sequence[numpy.ndarray]) -> Estimate:
-    """Mean of first - second over the same problems in the same order, benchmark by benchmark, as in `bootstrap`.
-
-    A problem that one side leaves out is left out of both. Raises ValueError where the numbers of problems differ.
-    """
-    return bootstrap([one - other for one, other in zip(first, second, strict=True)])
 
 
 def over_seeds(seeds: Sequence[Sequence[numpy.ndarray]]) -> Estimate:
