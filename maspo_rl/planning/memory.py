@@ -97,17 +97,20 @@ def learner_state(config: Config, shape: ModelShape, dtype: str) -> tuple[Parts,
 
 
 def activation_bytes(config: Config, shape: ModelShape, dtype: str, rows: int, width: int) -> int:
-    """What a forward pass of rows x width tokens keeps for its backward pass, in a layer of the Llama or Qwen kind.
+    """What a forward pass of rows x width tokens keeps for its backward pass, in layers of the Llama or Qwen kind.
 
-    Per token: two normalisations (input in float32, normalised, scaled), queries, keys and values (repeated to the
-    heads) and the attention's output, as it came and reshaped; four times the inner width of the MLP.
+    Per token and layer: two normalisations (input in float32, normalised, scaled), queries, keys and values, the
+    attention's output, four times the inner width of the MLP, and where queries and keys are normalised their input
+    and result. Once, the last normalisation.
     """
-    size = SIZES[dtype]
-    layer = 2 * (4 + 2 * size) * shape.hidden + 5 * size * shape.heads * shape.head_dim + 4 * size * shape.intermediate
+    size, queries, keys = SIZES[dtype], shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    layer = 2 * (4 + 2 * size) * shape.hidden + size * (2 * queries + 2 * keys + 4 * shape.intermediate)
+    if shape.head_norms:
+        layer += (4 + size) * (queries + keys)
     if config.model.attention == "eager":
         layer += shape.heads * width * (4 + 2 * size)
     kept = layer + shape.layers * shape.hidden * size if config.learner.gradient_checkpointing else shape.layers * layer
-    return rows * width * kept
+    return rows * width * (kept + (4 + size) * shape.hidden)
 
 
 def logit_bytes(shape: ModelShape, response_tokens: int) -> int:

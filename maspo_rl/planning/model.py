@@ -20,7 +20,7 @@ _PROBLEM, _ANSWER = "What is 1 + 1?", "It is 2."
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes of a causal language model; `parameters` counts tied ones once."""
+    """Sizes of a causal language model; `parameters` counts tied ones once, `head_norms`: on queries and keys."""
 
     parameters: int
     tensors: int
@@ -32,6 +32,7 @@ class ModelShape:
     head_dim: int
     vocabulary: int
     positions: int | None
+    head_norms: bool = False
 
 
 def readable_source(model_path: str, revision: str | None) -> str:
@@ -87,6 +88,7 @@ def read_shape(source: str, revision: str | None) -> ModelShape:
         head_dim=getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads,
         vocabulary=text.vocab_size,
         positions=getattr(text, "max_position_embeddings", None),
+        head_norms=any("q_norm" in name for name, _ in model.named_parameters()),
     )
 
 
