@@ -92,6 +92,15 @@ def running_stack(config: Config, tokenizer: Any, directory: RunDirectory) -> It
 
 
 @contextmanager
+def running_learners(config: Config, tokenizer: Any, directory: RunDirectory) -> Iterator[LearnerGroup]:
+    """Ray and learners alone; gone on any exit."""
+    with ray_session(config.cluster):
+        learners = LearnerGroup(config, learner_settings(config, tokenizer), directory.logs.resolve())
+        learners.wait_until_ready()
+        yield learners
+
+
+@contextmanager
 def running_engines(config: Config, directory: RunDirectory) -> Iterator[tuple[EngineGroup, Verifier]]:
     """Ray, engines with the weights of `model.path` under policy version 0, and the verifier; all gone on any exit."""
     alone = replace(config.cluster, colocate=False)

@@ -15,6 +15,7 @@ from maspo_rl.config.errors import InputError, RunFailure
 
 _COMMANDS = {
     "train": "train or resume a run: maspo-rl train experiment=quickstart algorithm=maspo",
+    "sft": "learn from demonstrations first: maspo-rl sft data=local data.files=FILE data.columns.response=COLUMN",
     "eval": "measure a policy: maspo-rl eval model=embedded benchmarks=[arithmetic] k=8 | --rescore DIR",
     "table": "every row of a paper table beside the published one: maspo-rl table NAME [--collect]",
     "hygiene": "what of a training set stands in benchmarks: maspo-rl hygiene data=math benchmarks=[math500]",

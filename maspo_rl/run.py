@@ -92,7 +92,7 @@ def prepare(config: Config) -> Run:
             f"prompts; lower it to at most that"
         )
     directory = open_directory(config)
-    checkpoint = _checkpoint(config, directory)
+    checkpoint = checkpoint_of(config, directory)
     save(config, directory.config)
     return Run(config, tokenizer, training, list(heldout)[: config.eval.problems], directory, checkpoint)
 
@@ -110,7 +110,7 @@ def open_directory(config: Config) -> RunDirectory:
     return directory
 
 
-def _checkpoint(config: Config, directory: RunDirectory) -> Path | None:
+def checkpoint_of(config: Config, directory: RunDirectory) -> Path | None:
     """What the run goes on from. Raises InputError for a named checkpoint that is not whole, and for other ranks."""
     if config.resume in ("auto", "never"):
         found = newest_whole(directory)

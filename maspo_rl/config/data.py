@@ -17,6 +17,7 @@ class ColumnsConfig:
     prompt: str = "problem"
     gold: str = "answer"
     level: str | None = None  # read only where data.levels chooses among its values
+    response: str | None = None  # a whole response to learn from; read by maspo-rl sft only
 
 
 @dataclass

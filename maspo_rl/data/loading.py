@@ -64,7 +64,7 @@ def load_prompts(
     if config.name == ARITHMETIC:
         pairs, counts = _arithmetic(config, split, limit)
     else:
-        found, counts = _golds(_rows(config, split), config, split)
+        found, counts = _golds(source_rows(config, split), config, split)
         if check_golds is not None:
             troubles = check_golds([gold for _, gold, _ in found])
             judged = list(zip(found, troubles, strict=True))
@@ -99,7 +99,7 @@ def check_data(config: DataConfig, model_path: str, splits: Sequence[Split] = ("
     if is_hub_name(model):
         for split in splits:
             if config.name != ARITHMETIC and _local(config, split):
-                _golds(_rows(config, split), config, split)
+                _golds(source_rows(config, split), config, split)
         return
     tokenizer = load_tokenizer(model_path)
     for split in splits:
@@ -157,7 +157,7 @@ def _arithmetic(config: DataConfig, split: Split, limit: int | None) -> tuple[li
     return [(problem.text, problem.gold) for problem in problems], {"read": len(problems), "too_long": 0}
 
 
-def _rows(config: DataConfig, split: Split) -> Iterator[Row]:
+def source_rows(config: DataConfig, split: Split) -> Iterator[Row]:
     """The rows of the source that holds a split."""
     if split == "heldout" and config.heldout_files:
         return at_levels(file_rows(config.heldout_files, "data.heldout_files"), config)

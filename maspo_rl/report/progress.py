@@ -48,6 +48,10 @@ class ProgressReport:
             f"reward {metrics['reward/mean']:.3f}  correct {metrics['reward/correct']:.1%}  "
             f"length {metrics['response/length_mean']:.1f}  {metrics['tokens/per_s']:,.0f} tok/s"
         )
-        self._progress.update(self._task, completed=metrics["step"], figures=figures)
-        if self._plain and metrics["step"] % self._lines_every == 0:
-            self.say(f"step {metrics['step']:>5}  {figures}")
+        self.advance(metrics["step"], figures)
+
+    def advance(self, step: int, figures: str) -> None:
+        """Moves the bar to `step`, with `figures` beside it."""
+        self._progress.update(self._task, completed=step, figures=figures)
+        if self._plain and step % self._lines_every == 0:
+            self.say(f"step {step:>5}  {figures}")
