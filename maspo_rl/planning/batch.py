@@ -34,7 +34,7 @@ class StepShape:
 def step_shape(config: Config, loss: PolicyLoss, training: PromptSet | None, *, greedy: bool) -> StepShape:
     """The shape of a step; prompts that could not be read are taken to be as long as is allowed."""
     lengths = [len(prompt.token_ids) for prompt in training or ()] or [config.data.max_prompt_tokens]
-    share = batch_sequences(config) // config.trainer.updates_per_step // config.learner.ranks
+    share = max(1, batch_sequences(config) // config.trainer.updates_per_step // config.learner.ranks)
     width = max(lengths) + config.rollout.max_new_tokens
     rows = min(share, max(1, config.learner.micro_batch_tokens // width))
     passes = len(loss.passes)
@@ -69,7 +69,7 @@ def batch_section(config: Config, step: StepShape, training: PromptSet | None) -
         "updates": trainer.steps * updates,
         "responses": trainer.steps * responses,
     }
-    if training is not None:
+    if training:
         counts = training.counts.items()
         dropped = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts if count and name != "read"]
         epochs = trainer.steps * trainer.prompts_per_step / len(training)

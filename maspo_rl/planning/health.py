@@ -34,6 +34,11 @@ class Finding:
     remedy: str = ""
 
 
+def _judged(what: str, found: str, remedy: str, status: Literal["warning", "failure"] = "failure") -> Finding:
+    """All is well where there is no remedy."""
+    return Finding(what, status if remedy else "ok", found, remedy)
+
+
 def findings(weights_bytes: int) -> Iterator[Finding]:
     """All findings, the slow ones last. `weights_bytes`: of the model that is to go through shared memory."""
     project = Path(__file__).parents[2] / "pyproject.toml"
@@ -67,7 +72,7 @@ def versions(required: list[str], extras: dict[str, list[str]]) -> Iterator[Find
         found, wanted = _installed(requirement.name), requirement.specifier
         fits = found is not None and wanted.contains(found, prereleases=True)
         remedy = "" if fits else f"pip install '{requirement.name}{wanted}'"
-        yield Finding(requirement.name, "ok" if fits else "failure", found or "missing", remedy)
+        yield _judged(requirement.name, found or "missing", remedy)
 
 
 def _installed(name: str) -> str | None:
@@ -88,26 +93,21 @@ def _machine(weights_bytes: int) -> Iterator[Finding]:
     cores = f"{len(os.sched_getaffinity(0))} cores"
     yield Finding("processor", "ok", f"{cores}, bfloat16 {'native' if native else 'emulated, so float32'}")
     gpus = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
-    if gpus:
-        yield Finding("GPUs", "ok", ", ".join(f"{gpu.name} {gpu.total_memory / 1024**3:.0f} GiB" for gpu in gpus))
-    elif Path("/proc/driver/nvidia/version").exists():
-        remedy = "scripts/setup.sh gpu, for builds for CUDA; and look at CUDA_VISIBLE_DEVICES"
-        yield Finding("GPUs", "warning", f"a driver is here, torch {torch.__version__} sees none", remedy)
-    else:
-        yield Finding("GPUs", "ok", "none: cluster=local_cpu")
+    named = ", ".join(f"{gpu.name} {gpu.total_memory / 1024**3:.0f} GiB" for gpu in gpus)
+    unseen = not gpus and Path("/proc/driver/nvidia/version").exists()
+    remedy = "torch sees none: scripts/setup.sh gpu; and look at CUDA_VISIBLE_DEVICES" * unseen
+    yield _judged("GPUs", named or ("a driver" if unseen else "none: cluster=local_cpu"), remedy, "warning")
     # Triton compiles vLLM's kernels on GPUs; without GPUs nothing of a run is compiled.
     compiler = next(filter(None, map(shutil.which, ("gcc", "cc", "clang"))), None)
     remedy = "" if compiler or not gpus else "install gcc: Triton needs it for vLLM's kernels"
-    found = compiler or "none" + " and none needed" * (not gpus)
-    yield Finding("compiler", "failure" if remedy else "ok", found, remedy)
+    yield _judged("compiler", compiler or "none" + " and none needed" * (not gpus), remedy)
     free, needed = shutil.disk_usage("/dev/shm").free, _OBJECT_STORE_BYTES + (0 if gpus else weights_bytes)
     remedy = "" if free > needed else f"docker run --shm-size={2 * needed / 1024**3:.0f}g, or mount it larger"
     store = "Ray's object store" + ("" if gpus else " and the weights in transit")
-    found = f"{free / 1024**3:.1f} GiB free, {needed / 1024**3:.1f} for {store}"
-    yield Finding("/dev/shm", "failure" if remedy else "ok", found, remedy)
+    yield _judged("/dev/shm", f"{free / 1024**3:.1f} GiB free, {needed / 1024**3:.1f} for {store}", remedy)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     remedy = "" if soft >= _OPEN_FILES or soft == resource.RLIM_INFINITY else f"ulimit -n {_OPEN_FILES}"
-    yield Finding("open files", "warning" if remedy else "ok", f"{soft} allowed, {hard} at most", remedy)
+    yield _judged("open files", f"{soft} allowed, {hard} at most", remedy, "warning")
 
 
 def _loopback() -> Finding:

@@ -104,8 +104,12 @@ def declared_ends(source: str, revision: str | None) -> list[int]:
 
 
 def tokens_section(config: Config, tokenizer: Any, declared: list[int], vocabulary: int) -> dict[str, Any]:
-    """Special tokens and the prompt as the policy sees it. The engine ends at the tokenizer's end and the declared."""
+    """Special tokens and the prompt as the policy sees it. The engine ends at the tokenizer's end and the declared.
+
+    Raises InputError for a tokenizer that cannot render the prompt.
+    """
     end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
+    prompt = tokenizer.decode(render([_PROBLEM], config.data, tokenizer)[0])
     closed, opened = _turns(tokenizer) if config.data.template == "chat" else ("", "")
     return {
         "vocabulary": f"{len(tokenizer):,} tokens, {vocabulary:,} rows in the model",
@@ -113,7 +117,7 @@ def tokens_section(config: Config, tokenizer: Any, declared: list[int], vocabula
         "generation_config_ends": _named(tokenizer, declared),
         "response_ends_at": _named(tokenizer, sorted({end, *declared} - {None})),
         "padding": _named(tokenizer, [end if pad is None else pad]),
-        "prompt": tokenizer.decode(render([_PROBLEM], config.data, tokenizer)[0]),
+        "prompt": prompt,
         "generation_prompt": opened.removeprefix(closed),
     }
 

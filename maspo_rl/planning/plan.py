@@ -76,8 +76,9 @@ def _explain(plan: Plan, config: Config, loss: Any, gpu_name: str | None, *, gre
     if not (tokenizer and shape):
         return
     ends = model.declared_ends(source, config.model.revision)
-    plan.warnings += model.token_warnings(config, tokenizer, ends, shape.vocabulary)
-    plan.sections["tokens"] = model.tokens_section(config, tokenizer, ends, shape.vocabulary)
+    if tokens := plan.attempt(model.tokens_section, config, tokenizer, ends, shape.vocabulary):
+        plan.sections["tokens"] = tokens
+        plan.warnings += model.token_warnings(config, tokenizer, ends, shape.vocabulary)
     dtype, backend = compute_dtype(config.model, config.cluster), transfer_backend(config)
     size, evaluated = memory.SIZES[dtype], _evaluations(config) * (heldout or 0) * config.eval.samples
     plan.sections["model"] = {"parameters": shape.parameters, "tensors": shape.tensors, "number_format": dtype}
@@ -109,7 +110,7 @@ def _prompts(plan: Plan, config: Config, tokenizer: Any) -> tuple[Any, int | Non
     training, heldout = found.get("train"), found.get("heldout")
     if training and heldout and config.data.decontaminate is None:
         training = decontaminate(training, [heldout])
-    if training and len(training) < (wanted := config.trainer.prompts_per_step):
+    if training is not None and len(training) < (wanted := config.trainer.prompts_per_step):
         plan.problems.append(f"trainer.prompts_per_step={wanted}: {config.data.name} has only {len(training)} prompts")
     tested = len(heldout.prompts[: config.eval.problems]) if heldout else config.eval.problems
     return (training if tokenizer else None), tested

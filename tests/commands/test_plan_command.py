@@ -75,6 +75,20 @@ def test_every_problem_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert sum(line.startswith(start) for line in lines) == 1, (start, lines)
 
 
+def test_what_does_not_divide_is_explained_all_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, plan = planned(capsys, "experiment=quickstart", "trainer.updates_per_step=512", f"run.dir={tmp_path}")
+    assert (code, len(plan["problems"])) == (2, 1)
+    assert "memory" in plan["sections"]
+
+
+def test_a_tokenizer_without_a_template(qwen: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (Path(qwen.partition("=")[2]) / "chat_template.jinja").unlink()
+    code, plan = planned(capsys, qwen, "experiment=qwen2.5_math_7b")
+    assert code == 2
+    (problem,) = plan["problems"]
+    assert "has no chat template; use data.template=plain" in problem
+
+
 def test_problems_are_in_the_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     code, plan = planned(capsys, "trainer.step=3", "+sed=1")
     assert code == 2
