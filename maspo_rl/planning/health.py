@@ -53,9 +53,8 @@ def findings(weights_bytes: int) -> Iterator[Finding]:
         remedy = "a text model needs none of them: pip uninstall torchvision torchaudio torchcodec"
         yield smoke("torchvision", ["-c", "import torchvision, transformers"], 120, remedy)
     for name, deadline_s in (("deepspeed", 180), ("vllm", 300)):
-        remedy = "scripts/setup.sh installs it anew; if it stays so, the lines before this one in its output tell why: "
-        module = ["-m", "maspo_rl.planning.smoke", name]
-        yield smoke(name, module, deadline_s, remedy + f"python {' '.join(module)} /tmp/{name}.log")
+        remedy = f"scripts/setup.sh; if it stays so: python -m maspo_rl.planning.smoke {name} /tmp/{name}.log"
+        yield smoke(name, ["-m", "maspo_rl.planning.smoke", name], deadline_s, remedy)
 
 
 def versions(required: list[str], extras: dict[str, list[str]]) -> Iterator[Finding]:
