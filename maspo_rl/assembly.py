@@ -9,7 +9,7 @@ from typing import Any
 
 from maspo_rl.cluster import ActorDied, DeadlineError, engine_places, ray_session
 from maspo_rl.cluster.precision import compute_dtype
-from maspo_rl.config.derived import context_tokens
+from maspo_rl.config.derived import context_tokens, transfer_backend
 from maspo_rl.config.schema import Config
 from maspo_rl.data import resolve_model
 from maspo_rl.learner import LearnerGroup, LearnerSettings
@@ -69,7 +69,7 @@ class Stack:
         self._send()
 
     def _connect(self) -> None:
-        backend = _transfer_backend(self._config)
+        backend = transfer_backend(self._config)
         self.learners.connect(backend, self.engines.actors, self._config.rollout.tensor_parallel)
 
 
@@ -119,21 +119,13 @@ def _verifier(config: Config) -> Verifier:
     return VerifierActors(config.verifier) if config.verifier.replicas else Verifier(config.verifier)
 
 
-def _transfer_backend(config: Config) -> str:
-    if config.weights.backend != "auto":
-        return config.weights.backend
-    if config.cluster.gpus_per_node == 0:
-        return "shared_memory"
-    return "ipc" if config.cluster.colocate else "nccl"
-
-
 def _engine_settings(config: Config) -> EngineSettings:
     return EngineSettings(
         model=resolve_model(config.model.path),
         revision=config.model.revision,
         dtype=compute_dtype(config.model, config.cluster),
         max_context=context_tokens(config),
-        transfer_backend=_transfer_backend(config),
+        transfer_backend=transfer_backend(config),
         rollout=config.rollout,
         seed=config.seed,
         on_gpu=config.cluster.gpus_per_node > 0,
