@@ -41,6 +41,7 @@ class Imitation:
         self.on_step = on_step
         self.sampler = PromptSampler(len(demonstrations), config.seed, shuffle=config.data.shuffle)
         self.finished_steps = 0
+        self.checkpointed_step: int | None = None
 
     def run(self) -> None:
         """All steps of `trainer.prompts_per_step` demonstrations each; a checkpoint as configured and at the end."""
@@ -56,9 +57,9 @@ class Imitation:
         self.save()
 
     def save(self) -> None:
-        """A complete checkpoint of the present step, unless there is one."""
+        """A complete checkpoint of the present step, unless it was written or loaded last."""
         step = self.finished_steps
-        if step in self.directory.checkpoint_steps():
+        if step == self.checkpointed_step:
             return
         partial = self.directory.begin_checkpoint(step)
         self.learners.save(partial.resolve())
@@ -67,13 +68,14 @@ class Imitation:
         learner = self.config.learner
         facts = {"ranks": learner.ranks, "zero_stage": learner.zero_stage}
         self.directory.complete_checkpoint(step, self.config.checkpoint.keep, facts)
+        self.checkpointed_step = step
 
     def load(self, checkpoint: Path | None) -> None:
         """Takes up where `checkpoint` was written; None: at the beginning."""
         if checkpoint is not None:
             self.learners.load(checkpoint.resolve())
             state = json.loads((checkpoint / "trainer.json").read_text())
-            self.finished_steps = state["finished_steps"]
+            self.finished_steps = self.checkpointed_step = state["finished_steps"]
             self.sampler.load_state_dict(state["demonstrations"])
         self.directory.keep_metrics_up_to(self.finished_steps)
 

@@ -51,6 +51,7 @@ class Trainer:
         self.advantage = advantages.build(**config.algorithm.advantage)
         self.collector = Collector(config, stack.engines, stack.verifier, greedy=self.advantage.needs_greedy)
         self.finished_steps = 0
+        self.checkpointed_step: int | None = None
         self.stop_requested = False
         self.guards = Guards(config.guards)
         self.history: list[dict[str, Any]] = []
@@ -135,9 +136,9 @@ class Trainer:
             logging.getLogger(__name__).warning(message)
 
     def save(self) -> None:
-        """A complete checkpoint of the present step, unless there is one."""
+        """A complete checkpoint of the present step, unless it was written or loaded last."""
         step = self.finished_steps
-        if step in self.directory.checkpoint_steps():
+        if step == self.checkpointed_step:
             return
         fault_point("driver", "save")
         partial = self.directory.begin_checkpoint(step)
@@ -146,6 +147,7 @@ class Trainer:
         learner = self.config.learner
         facts = {"ranks": learner.ranks, "zero_stage": learner.zero_stage}
         self.directory.complete_checkpoint(step, self.config.checkpoint.keep, facts)
+        self.checkpointed_step = step
 
     def load(self, checkpoint: Path | None) -> None:
         """Takes up where `checkpoint` was written; None: at the run's beginning, with learners as they start."""
@@ -154,6 +156,7 @@ class Trainer:
             self.stack.learners.load(checkpoint.resolve())
             state = json.loads((checkpoint / "trainer.json").read_text())
         self.load_state_dict(state)
+        self.checkpointed_step = self.finished_steps if checkpoint else None
         self.directory.keep_metrics_up_to(self.finished_steps if checkpoint else -1)
         self.history = self.directory.read_metrics()
         self.resumed_from = checkpoint
