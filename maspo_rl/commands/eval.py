@@ -66,7 +66,7 @@ def evaluate(command: EvalCommand) -> dict[str, Path]:
     tokenizer = load_tokenizer(config.model.path, config.model.revision)
     logging.getLogger("transformers").setLevel(logging.ERROR)
     sets = {name: load_benchmark(source, tokenizer, config.eval.problems) for name, source in sources.items()}
-    _check(config, max(len(prompt.token_ids) for prompts in sets.values() for prompt in prompts))
+    fit(config, max(len(prompt.token_ids) for prompts in sets.values() for prompt in prompts))
     directory = open_directory(config)
     save(config, directory.config)
     files = {name: directory.evaluation / f"{name}.jsonl" for name in sets}
@@ -76,8 +76,8 @@ def evaluate(command: EvalCommand) -> dict[str, Path]:
     return files
 
 
-def _check(config: Config, longest: int) -> None:
-    """Refuses what can be refused before the engines start, and sizes their context to the longest prompt."""
+def fit(config: Config, longest: int) -> None:
+    """Sizes the engines' context to the longest prompt. Raises InputError for what can be refused before they start."""
     tokens = config.eval.max_new_tokens or config.rollout.max_new_tokens
     config.rollout.max_new_tokens, config.rollout.max_context = tokens, longest + tokens
     # What stands for training in the configuration asks for nothing beyond that.
@@ -108,16 +108,20 @@ def _sample(
     }
     if all(len(complete(files[name], marks[name], samples)) == len(found) for name, found in sets.items()):
         return measured
-    waves = _WAVES_GPU if config.cluster.gpus_per_node else _WAVES_CPU
-    chunk = max(1, math.ceil(waves * config.rollout.max_sequences * config.rollout.engines / samples))
     console = Console(stderr=True, highlight=False)
     console.print(f"{config.run.name}: starting Ray and {config.rollout.engines} vLLM engine(s)", soft_wrap=True)
     with running_engines(config, directory) as (engines, verifier), progress_bar(console) as progress:
         sampling = Sampling(engines, verifier, settings, samples, version=0)
         for name, found in sets.items():
             show = partial(_show, progress, progress.add_task(name, total=len(found)))
-            sampling.collect(found.prompts, files[name], mark=marks[name], chunk=chunk, progress=show)
+            sampling.collect(found.prompts, files[name], mark=marks[name], chunk=chunk_of(config), progress=show)
     return measured
+
+
+def chunk_of(config: Config) -> int:
+    """Problems that are sampled in one call."""
+    waves = _WAVES_GPU if config.cluster.gpus_per_node else _WAVES_CPU
+    return max(1, math.ceil(waves * config.rollout.max_sequences * config.rollout.engines / config.eval.samples))
 
 
 def progress_bar(console: Console) -> Progress:
