@@ -25,8 +25,9 @@ class VerifierConfig:
     `extraction` maps a data set to the rules tried in order (`EXTRACTION_RULES`); a data set that is not named uses
     `default`. `function` is `package.module:name` of a user's own reward, called as `f(output, gold, dataset) -> float`
     in a worker, under the same deadline and memory limit. `deadline_s` counts from the moment a worker takes the
-    judgement up. `workers` are processes of the driver's machine, or, where `replicas` is above 0, of each of that many Ray
-    actors spread over the nodes. `max_fault_share` is the share of judgements without a verdict above which a trainer should stop.
+    judgement up. `workers` are processes of the driver's machine, or, where `replicas` is above 0, of each of that many
+    Ray actors spread over the nodes. `max_fault_share` is the share of judgements without a verdict above which a run
+    stops.
     """
 
     workers: int = 2
