@@ -167,6 +167,8 @@ def _draw(table: TableConfig, found: Sequence[Cell], path: Path) -> None:
         chosen = [cell for cell in found if cell.measure == measure and cell.benchmark == summary]
         for published, label in ((True, "published"), (False, f"ours, {LEVEL:.0%} interval")):
             part = [cell for cell in chosen if (cell.seeds == 0) is published]
+            if not part:
+                continue
             value, low, high = ([100 * getattr(cell.value, name) for cell in part] for name in ("value", "low", "high"))
             margins = numpy.abs(numpy.array([low, high]) - value)
             places = [rows.index(cell.row) + (0.12 if published else -0.12) for cell in part]
