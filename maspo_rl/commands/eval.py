@@ -70,7 +70,10 @@ def evaluate(command: EvalCommand) -> dict[str, Path]:
     directory = open_directory(config)
     save(config, directory.config)
     files = {name: directory.evaluation / f"{name}.jsonl" for name in sets}
-    measured = _sample(config, sets, files, directory)
+    try:
+        measured = _sample(config, sets, files, directory)
+    finally:
+        directory.release()
     measured |= {"rows": {name: dict(prompts.counts) for name, prompts in sets.items()}}
     _report(directory.path, files, command.k, measured, config.verifier)
     return files

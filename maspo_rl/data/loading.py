@@ -14,7 +14,7 @@ from maspo_rl.data import arithmetic
 from maspo_rl.data.arithmetic import Split
 from maspo_rl.data.columns import gold_answer, problem_text
 from maspo_rl.data.policy import is_hub_name, load_tokenizer, resolve_model
-from maspo_rl.data.sources import Row, at_levels, file_rows, hub_rows
+from maspo_rl.data.sources import Row, at_levels, existing_files, file_rows, hub_rows
 from maspo_rl.data.template import check_template, render
 from maspo_rl.types import Prompt
 
@@ -127,6 +127,8 @@ def _check_values(config: DataConfig) -> None:
             if level not in known:
                 raise InputError(f"data.levels={level}: arithmetic has levels {', '.join(known)}")
         return
+    for key, files in (("data.files", config.files), ("data.heldout_files", config.heldout_files)):
+        existing_files(files or [], key)
     if config.hub is None and not config.files and not config.heldout_files:
         raise InputError(f"data.hub=null: the data set '{config.name}' needs a hub name or local files in data.files=")
     if config.hub is not None and not is_hub_name(config.hub):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +15,27 @@ Row = tuple[str, dict[str, Any]]
 """Where a row stands, for messages, and the row."""
 
 
-def file_rows(files: str | Sequence[str], key: str) -> Iterator[Row]:
-    """The rows of one or several .jsonl, .json (a list of objects) and .parquet files; `key` is what named them.
-
-    Raises InputError for a file that is missing, has another ending, or does not hold what its ending says.
-    """
+def existing_files(files: str | Sequence[str], key: str) -> list[Path]:
+    """The paths of one or several files; `key` is what named them. Raises InputError for one that is missing, or whose
+    ending is none of ours."""
+    paths = []
     for name in [files] if isinstance(files, str) else files:
         path = Path(name).expanduser()
         if not path.is_file():
             raise InputError(f"{key}={name}: no such file; give the path of a .jsonl, .json or .parquet file")
-        if path.suffix == ".jsonl":
-            yield from _jsonl(path)
-        elif path.suffix == ".json":
-            yield from _json(path)
-        elif path.suffix == ".parquet":
-            yield from _parquet(path)
-        else:
+        if path.suffix not in _READERS:
             raise InputError(f"{key}={name}: must end in .jsonl, .json or .parquet; convert it to one of them")
+        paths.append(path)
+    return paths
+
+
+def file_rows(files: str | Sequence[str], key: str) -> Iterator[Row]:
+    """The rows of one or several .jsonl, .json (a list of objects) and .parquet files.
+
+    Raises InputError as `existing_files` does, and for a file that does not hold what its ending says.
+    """
+    for path in existing_files(files, key):
+        yield from _READERS[path.suffix](path)
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
@@ -71,6 +75,9 @@ def _parquet(path: Path) -> Iterator[Row]:
         yield from ((f"{path}, row {index}", row) for index, row in enumerate(rows))
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise InputError(f"{path}: is not a Parquet file ({error})") from error
+
+
+_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {".jsonl": _jsonl, ".json": _json, ".parquet": _parquet}
 
 
 def hub_rows(config: DataConfig, split: str) -> Iterator[Row]:

@@ -41,6 +41,12 @@ class RunDirectory:
         self._claim = (self.path / ".lock").open("a")
         fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
+    def release(self) -> None:
+        """Lets others in again, before this object is gone."""
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
+
     def append_metrics(self, metrics: dict[str, Any]) -> None:
         """One step's metrics as one line, written through to the disk."""
         with self.metrics.open("a") as file:

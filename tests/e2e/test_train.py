@@ -63,6 +63,14 @@ def processes_of(marker: Path) -> list[str]:
     return found
 
 
+def wait_until_gone(marker: Path) -> None:
+    """Ray ends its workers when it is shut down, or when its driver is gone; they need a moment for it."""
+    deadline = time.monotonic() + 30
+    while left := processes_of(marker):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("runs")
@@ -131,14 +139,11 @@ def test_stopped_killed_and_started_again_a_run_is_the_same_run(finished: Path, 
     reached = metrics(path)[-1]["step"]
     assert reached < 4
     assert (path / "checkpoints" / f"step_{reached}" / "policy").exists()
-    assert processes_of(path) == []
+    wait_until_gone(path)
     kill = {"process": "driver", "phase": "transfer", "action": "kill", "at": 2, "once": str(tmp_path / "killed")}
     result = run(finished.parent, "stopped", faults=json.dumps([kill]))
     assert result.returncode == -signal.SIGKILL
-    deadline = time.monotonic() + 30
-    while processes_of(path):
-        assert time.monotonic() < deadline, processes_of(path)
-        time.sleep(0.1)
+    wait_until_gone(path)
     result = run(finished.parent, "stopped")
     assert result.returncode == 0, result.stderr[-3000:]
     assert metrics(path) == metrics(finished)
