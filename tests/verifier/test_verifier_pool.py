@@ -67,7 +67,8 @@ def test_hostile_answers_among_many_lose_none() -> None:
 
 
 def test_killing_workers_at_random_changes_no_verdict() -> None:
-    """One kill a batch: a judgement that meets it is made once more, and no judgement can meet two."""
+    """A judgement that meets a kill is made once more. One kill in two batches: one that comes late is met by the next
+    batch, which has none of its own, so that no judgement can meet two."""
     questions = symbolic(600)
     chance = random.Random(7)
     kills = 0
@@ -82,11 +83,12 @@ def test_killing_workers_at_random_changes_no_verdict() -> None:
     verdicts = []
     with Verifier(VerifierConfig(workers=2)) as verifier:
         verifier.wait_ready()
-        for start in range(0, 600, 20):
+        for start in range(0, 600, 40):
             killer = threading.Thread(target=kill_one, args=(verifier,))
             killer.start()
             verdicts += verifier.judge_many(questions[start : start + 20])
             killer.join()
+            verdicts += verifier.judge_many(questions[start + 20 : start + 40])
     assert kills >= 3
     assert [verdict.label for verdict in verdicts] == [Label.WRONG, Label.CORRECT] * 300
 
