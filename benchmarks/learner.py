@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--model", required=True, help="directory of the policy")
     parser.add_argument("--lengths", nargs="+", choices=list(TARGETS), default=list(TARGETS))
     parser.add_argument("--rows", type=int, default=32, help="of the spread lengths")
-    parser.add_argument("--mean", type=int, default=80, help="tokens, of the spread lengths")
+    parser.add_argument("--mean", type=int, default=64, help="tokens, of the spread lengths")
     parser.add_argument("--micro-batch-tokens", type=int, default=1024, help="ours")
     parser.add_argument("--plain-rows", type=int, default=8, help="of a micro-batch; TRL's default is 8")
     options = parser.parse_args()
