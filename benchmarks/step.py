@@ -46,7 +46,7 @@ def main() -> None:
         peer["warm_up"] = options.warm_up if options.peer_warm_up is None else options.peer_warm_up
         subjects = {PEER: Subject("peers.trl_step:train", peer)} | subjects
     found = measure.take_turns("step", subjects, options, SIZES[kind])
-    for name in found if options.peer else ():
+    for name in [name for name in found if options.peer and name != PEER]:
         ratios = {
             "times_faster": round(1 / measure.ratio(found, "median_s", name, PEER), 2),
             "peak_gib": measure.ratio(found, "peak_gib", name, PEER),
