@@ -112,6 +112,7 @@ def bare(options: argparse.Namespace) -> measure.Figures:
         kv_cache_memory_bytes=int(given.config.rollout.kv_cache_gib * 1024**3),
         skip_tokenizer_init=True,
         enforce_eager=True,
+        enable_chunked_prefill=False,
         enable_prefix_caching=True,
         disable_log_stats=True,
         generation_config="vllm",
