@@ -42,11 +42,11 @@ def start_rank(settings: LearnerSettings) -> LearnerRank:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    # A rank sends all that its process prints to its log; what is printed here are figures.
+    # A rank sends all that its process prints to its log, and DeepSpeed prints; what is printed after are figures.
     printed = os.dup(1)
     rank = LearnerRank(settings, 0, measure.THREADS, Path("/dev/stderr"))
-    os.dup2(printed, 1)
     rank.start("127.0.0.1", port)
+    os.dup2(printed, 1)
     return rank
 
 

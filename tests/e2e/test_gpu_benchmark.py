@@ -15,7 +15,8 @@ CLONE = Path(__file__).resolve().parents[2]
 def test_every_part_states_its_share_of_the_measured_peak() -> None:
     command = [sys.executable, "-m", "benchmarks.gpu", "--device", "cpu", "--tiny"]
     output = subprocess.run(command, cwd=CLONE, check=True, capture_output=True, text=True, timeout=180).stdout
-    peak, *parts = [json.loads(line) for line in output.splitlines()]
+    # DeepSpeed prints a line of its own when it is imported.
+    peak, *parts = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     assert peak["tflop_per_s"] > 0
     assert peak["gb_per_s"] > 0
     assert all(part["share_of_peak"] > 0 for part in parts)
