@@ -16,6 +16,7 @@ import torch
 
 from maspo_rl import advantages
 from maspo_rl.assembly import Stack
+from maspo_rl.cluster import at_step
 from maspo_rl.cluster.faults import fault_point
 from maspo_rl.collection import Collector
 from maspo_rl.config.schema import Config
@@ -66,6 +67,7 @@ class Trainer:
 
     def run(self) -> None:
         """Trains until the configured number of steps, or until `stop_requested`; leaves a complete checkpoint."""
+        at_step(self.finished_steps)
         self.stack.publish(self.version)
         if self.finished_steps == 0 and self.config.eval.at_start:
             self.record({"step": 0, "version": 0} | self.evaluator.run(0, self.version))
@@ -80,6 +82,7 @@ class Trainer:
         """One step; the metrics of it."""
         step = self.finished_steps + 1
         times: dict[str, float] = {}
+        at_step(step)
         fault_point("driver", "rollout")
         with timed(times, "rollout"):
             self.prompts.begin_step()

@@ -1,9 +1,9 @@
 """Faults on order, so that tests can kill, stop or corrupt a named process at a named phase.
 
-`MASPO_RL_FAULTS` holds a JSON list of objects with `process` ("engine_0", "learner_1", "driver"), `phase`, `action`,
-and `once`, a path: the first process to get there creates it and suffers the fault, those after it do not. Optional:
-`at`, the how-manieth arrival of the process at the phase (1), `seconds` for "slow". Without the variable a fault point
-costs a comparison.
+`MASPO_RL_FAULTS` names a file with a JSON list of objects with `process` ("engine_0", "learner_1", "driver"), `phase`,
+`action`, and `once`, a path: the first process to get there creates it and suffers the fault, those after it do not.
+Optional: `at`, the how-manieth arrival of the process at the phase after the order was given (1), `seconds` for "slow".
+Without the variable a fault point costs a look at the environment.
 """
 
 from __future__ import annotations
@@ -19,19 +19,24 @@ from typing import Any
 
 VARIABLE = "MASPO_RL_FAULTS"
 
-_FAULTS: list[dict[str, Any]] = json.loads(os.environ.get(VARIABLE, "[]"))
-_ARRIVALS: Counter[tuple[str, str]] = Counter()
+_ARRIVALS: Counter[str] = Counter()
+"""By the order's `once`."""
 
 
 def fault_point(process: str, phase: str) -> str | None:
     """Suffers what is ordered for this phase of this process: "kill" (SIGKILL), "stop" (SIGSTOP), "slow" (sleeps),
     "disk_full" (raises OSError); any other action is returned for the caller to do."""
-    if not _FAULTS:
+    orders = os.environ.get(VARIABLE)
+    if orders is None:
         return None
-    _ARRIVALS[process, phase] += 1
-    for fault in _FAULTS:
-        here = (fault["process"], fault["phase"]) == (process, phase)
-        if here and _ARRIVALS[process, phase] == fault.get("at", 1) and _first(Path(fault["once"])):
+    here = [
+        fault
+        for fault in json.loads(Path(orders).read_text())
+        if (fault["process"], fault["phase"]) == (process, phase)
+    ]
+    _ARRIVALS.update(fault["once"] for fault in here)
+    for fault in here:
+        if _ARRIVALS[fault["once"]] == fault.get("at", 1) and _first(Path(fault["once"])):
             return _suffer(fault)
     return None
 

@@ -56,7 +56,7 @@ class RolloutConfig:
     kv_cache_gib: float = 1.0  # key-value cache of an engine on CPU, GiB
     gpu_memory_fraction: float = 0.6  # share of a GPU's memory that an engine may use
     threads: int | None = None  # CPU threads of an engine; null: all cores
-    timeout_s: float = 1800.0  # deadline of one rollout batch, and of an engine's start
+    timeout_s: float = 1800.0  # deadline of one rollout batch
 
 
 @dataclass
@@ -70,7 +70,7 @@ class LearnerConfig:
     offload_optimizer: bool = False  # optimiser state in host memory; ZeRO 1 to 3
     offload_parameters: bool = False  # parameters in host memory; ZeRO 3
     threads: int | None = None  # CPU threads of a rank; null: all cores divided by the ranks
-    timeout_s: float = 1800.0  # deadline of one update, and of a rank's start
+    timeout_s: float = 1800.0  # deadline of one call to the ranks: the updates of a step, a transfer, a checkpoint
 
 
 @dataclass
@@ -137,7 +137,7 @@ class ClusterConfig:
     nodes: int = 1
     gpus_per_node: int = 0
     colocate: bool = False  # engines and learners take turns on the same GPUs
-    start_timeout_s: float = 300.0  # deadline of Ray's start and of the placement of all actors
+    start_timeout_s: float = 1800.0  # deadline of placing the actors, and of the start of an engine or a rank
     max_restarts: int = 3  # over a run: engines replaced at most, and starts of the learners anew at most
 
 

@@ -18,7 +18,8 @@ class LearnerGroup:
     """Starts the ranks and drives them through the same calls at the same time."""
 
     def __init__(self, config: Config, settings: LearnerSettings, logs: Path) -> None:
-        self._timeout_s = config.learner.timeout_s
+        self.timeout_s = config.learner.timeout_s
+        self._start_timeout_s = config.cluster.start_timeout_s
         self._threads = config.learner.threads or max(1, (os.cpu_count() or 1) // config.learner.ranks)
         self._environment = actor_environment(config.cluster, self._threads)
         self._logs = logs
@@ -32,7 +33,7 @@ class LearnerGroup:
             actor.remote(settings, rank, self._threads, self._logs / f"learner_{rank}.log")
             for rank in range(settings.learner.ranks)
         ]
-        self._places = self._all("place")
+        self._places = self._starting("place", [rank.place.remote() for rank in self._actors])
         *_, address, port = self._places[0]
         self._started = [rank.start.remote(address, port) for rank in self._actors]
 
@@ -49,7 +50,7 @@ class LearnerGroup:
 
     def wait_until_ready(self) -> list[int]:
         """Process ids of the ranks, once all stand."""
-        return list(wait_for(self._started, seconds=self._timeout_s, who="learner ranks", what="start"))
+        return self._starting("start", self._started)
 
     def begin(self, settings: LearnerSettings) -> None:
         """Another run on the same processes: a fresh policy, optimiser and objective. `connect` again afterwards."""
@@ -57,7 +58,7 @@ class LearnerGroup:
 
     def connect(self, backend: str, engines: list[Any], tensor_parallel: int) -> None:
         """Opens the weight transfer from the ranks to the engines."""
-        self._all("connect", backend, engines, tensor_parallel, self._timeout_s)
+        self._all("connect", backend, engines, tensor_parallel, self.timeout_s)
 
     def send_weights(self) -> str:
         """Sends the present weights to every engine; the digest of what was sent."""
@@ -82,4 +83,9 @@ class LearnerGroup:
 
     def _all(self, what: str, *arguments: Any) -> list[Any]:
         references = [getattr(rank, what).remote(*arguments) for rank in self._actors]
-        return list(wait_for(references, seconds=self._timeout_s, who="learner ranks", what=what))
+        key = "learner.timeout_s"
+        return list(wait_for(references, seconds=self.timeout_s, who="learner rank", what=what, remedy=key))
+
+    def _starting(self, what: str, references: list[Any]) -> list[Any]:
+        seconds, key = self._start_timeout_s, "cluster.start_timeout_s"
+        return list(wait_for(references, seconds=seconds, who="learner rank", what=what, remedy=key))

@@ -27,7 +27,8 @@ class EngineGroup:
     """
 
     def __init__(self, config: Config, settings: EngineSettings, places: list[EnginePlace], logs: Path) -> None:
-        self._timeout_s = config.rollout.timeout_s
+        self.timeout_s = config.rollout.timeout_s
+        self._start_timeout_s = config.cluster.start_timeout_s
         self._restarts_left = config.cluster.max_restarts
         self._environment = actor_environment(config.cluster, config.rollout.threads)
         self._settings = settings
@@ -45,12 +46,14 @@ class EngineGroup:
     def wait_until_ready(self) -> list[int]:
         """Process ids of the engines, once all stand."""
         ready = [actor.ready.remote() for actor in self.actors]
-        return list(wait_for(ready, seconds=self._timeout_s, who="rollout engines", what="start"))
+        seconds, key = self._start_timeout_s, "cluster.start_timeout_s"
+        return list(wait_for(ready, seconds=seconds, who="rollout engine", what="start", remedy=key))
 
     def confirm(self, version: int, digest: str | None) -> None:
         """Every engine holds exactly the weights that were sent as `version`, or StaleWeights is raised."""
         confirmations = [actor.confirm.remote(version, digest) for actor in self.actors]
-        wait_for(confirmations, seconds=self._timeout_s, who="rollout engines", what=f"confirm version {version}")
+        what, key = f"confirm version {version}", "rollout.timeout_s"
+        wait_for(confirmations, seconds=self.timeout_s, who="rollout engine", what=what, remedy=key)
 
     def sample(
         self, prompts: list[Prompt], samples: int, sampling: SamplingSettings, *, step: int, version: int
@@ -69,7 +72,7 @@ class EngineGroup:
                 )
                 for index in missing
             }
-            found, lost = self._gather(references, self._timeout_s, f"sampling of step {step}")
+            found, lost = self._gather(references, self.timeout_s, "generate")
             answers |= found
             if lost:
                 self._replace(lost)
@@ -82,7 +85,7 @@ class EngineGroup:
     def replace_lost(self) -> int:
         """Replaces the engines that are dead or silent; their number. They have no weights of ours yet."""
         pings = {index: actor.ready.remote() for index, actor in enumerate(self.actors)}
-        _, lost = self._gather(pings, min(_PING_S, self._timeout_s), "answer")
+        _, lost = self._gather(pings, min(_PING_S, self.timeout_s), "answer")
         if lost:
             self._restart(lost)
         return len(lost)
@@ -98,7 +101,12 @@ class EngineGroup:
             left = max(deadline - time.monotonic(), 0.0)
             try:
                 found[index] = wait_for(
-                    reference, seconds=left, limit=seconds, who=f"rollout engine {index}", what=what
+                    reference,
+                    seconds=left,
+                    limit=seconds,
+                    who=f"rollout engine {index}",
+                    what=what,
+                    remedy="rollout.timeout_s",
                 )
             except (ActorDied, DeadlineError) as failure:
                 lost[index] = failure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -132,6 +133,13 @@ class Pool:
             # A worker without CPU time says nothing of the answer; but a user's function may wait.
             starved = worker.cpu_s() - cpu_began < _STARVED_SHARE * self._config.deadline_s
             worker.kill()
+            if starved:
+                logging.getLogger(__name__).warning(
+                    "verifier worker %d gave no verdict within %g s and used no CPU time: it was stopped, or the "
+                    "machine is overloaded; it was killed, and another takes its place",
+                    worker.pid,
+                    self._config.deadline_s,
+                )
             reason = f"no verdict within {self._config.deadline_s:g} s; the worker was killed"
             reply = {"label": "timeout", "reason": reason, "again": starved and self._config.function is None}
         except (OSError, ValueError):

@@ -16,6 +16,8 @@ from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.verifier.worker import Message
 
 START_DEADLINE_S = 120.0
+_END_DEADLINE_S = 10.0
+"""Of a process that was sent SIGKILL."""
 
 
 class WorkerStartError(Exception):
@@ -58,9 +60,12 @@ class ForkServer:
     def is_gone(self) -> bool:
         return _hung_up(self.control)
 
-    def close(self) -> None:
+    def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
+
+    def close(self) -> None:
+        self.kill()
+        self._process.wait(_END_DEADLINE_S)
         self.control.close()
 
 
@@ -79,6 +84,7 @@ class Worker:
                 socket.send_fds(server.control, [b"."], [theirs.fileno()])
             greeting = self._receive(time.monotonic() + START_DEADLINE_S)
         except TimeoutError as error:
+            server.kill()  # whatever holds it up: the next attempt begins with a new one
             raise WorkerStartError(f"a verifier worker was not ready after {START_DEADLINE_S:.0f} s") from error
         except OSError as error:
             raise WorkerStartError("a verifier worker died while starting; its stderr says why") from error

@@ -23,7 +23,14 @@ class EngineClient:
             getattr(engine, what).remote(*(values[index] for values in arguments))
             for index, engine in enumerate(self._engines)
         ]
-        wait_for(references, seconds=self._timeout_s, who="rollout engines", what=what)
+        wait_for(
+            references,
+            seconds=self._timeout_s,
+            who="rollout engine",
+            what=what,
+            remedy="learner.timeout_s",
+            waiter="learner rank 0",
+        )
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
         infos = [

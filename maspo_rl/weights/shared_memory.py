@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from multiprocessing.shared_memory import SharedMemory
 
+import torch
+
+from maspo_rl.cluster.faults import fault_point
 from maspo_rl.weights.engine_client import EngineClient
 from maspo_rl.weights.layout import offsets, tensors_in
 from maspo_rl.weights.source import GatheredSource
@@ -43,6 +46,8 @@ class SharedMemorySender:
         """One update of all engines."""
         for (_, target), (_, tensor) in zip(self._tensors, self._source, strict=True):
             target.copy_(tensor)
+        if fault_point("learner_0", "sent") == "corrupt":
+            self._tensors[0][1].view(torch.uint8).view(-1)[0] ^= 1
         self._client.start_weight_update()
         self._client.update_weights({})
         self._client.finish_weight_update()

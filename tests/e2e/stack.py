@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass
 from itertools import count
@@ -15,6 +16,7 @@ from maspo_rl.rollout import SamplingSettings
 from maspo_rl.types import Group, Prompt
 
 _VERSIONS = count()
+_FAULTS = count()
 
 
 def quickstart(directory: Path, *overrides: str) -> Config:
@@ -30,10 +32,23 @@ class RunningStack:
     parts: Stack
     prompts: list[Prompt]
     end_token_id: int
+    orders: Path
 
     def begin(self) -> None:
         """Gives the learner its first policy again, for whoever comes next."""
         self.parts.begin(self.config)
+
+    def order(self, *faults: tuple[str, str, str, int]) -> list[Path]:
+        """Orders faults (process, phase, action, at), in place of those ordered before; the paths that exist once they
+        have happened. See `maspo_rl.cluster.faults`."""
+        markers = [self.orders.parent / f"fault_{next(_FAULTS)}" for _ in faults]
+        names = ("process", "phase", "action", "at")
+        rows = [
+            dict(zip(names, fault, strict=True)) | {"once": str(once)}
+            for fault, once in zip(faults, markers, strict=True)
+        ]
+        self.orders.write_text(json.dumps(rows))
+        return markers
 
     def publish(self) -> int:
         """Sends the learner's weights to the engine under a version of their own."""

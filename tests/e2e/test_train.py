@@ -34,9 +34,11 @@ def command(path: Path, name: str) -> list[str]:
     return [sys.executable, "-m", "maspo_rl.cli", "train", *SMALL, f"run.dir={path}", f"run.name={name}"]
 
 
-def run(path: Path, name: str, *, faults: str = "[]") -> subprocess.CompletedProcess[str]:
-    """Runs it to its end."""
-    environment = os.environ | {"MASPO_TEST_RUN": str(path / name), VARIABLE: faults}
+def run(path: Path, name: str, **fault: str | int) -> subprocess.CompletedProcess[str]:
+    """Runs it to its end, with one fault on order where one is given."""
+    orders = path / f"{name}_faults.json"
+    orders.write_text(json.dumps([fault] if fault else []))
+    environment = os.environ | {"MASPO_TEST_RUN": str(path / name), VARIABLE: str(orders)}
     return subprocess.run(
         command(path, name), env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -63,19 +65,22 @@ def processes_of(marker: Path) -> list[str]:
     return found
 
 
-def wait_until_gone(marker: Path) -> None:
-    """Ray ends its workers when it is shut down, or when its driver is gone; they need a moment for it."""
+def wait_until_gone(marker: Path, segments: set[str]) -> None:
+    """Ray ends its workers when it is shut down, or when its driver is gone; they need a moment for it. The
+    segments of shared memory are those of before, `segments`, or fewer."""
     deadline = time.monotonic() + 30
     while left := processes_of(marker):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
+    assert set(os.listdir("/dev/shm")) <= segments
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("runs")
+    path, segments = tmp_path_factory.mktemp("runs"), set(os.listdir("/dev/shm"))
     result = run(path, "whole")
     assert result.returncode == 0, result.stderr[-3000:]
+    wait_until_gone(path / "whole", segments)
     return path / "whole"
 
 
@@ -119,7 +124,7 @@ def test_the_exported_policy_loads_elsewhere(finished: Path) -> None:
 
 def test_stopped_killed_and_started_again_a_run_is_the_same_run(finished: Path, tmp_path: Path) -> None:
     """Ctrl-C leaves a checkpoint that the same command goes on from, and so does a driver that is killed after it."""
-    path = finished.parent / "stopped"
+    path, segments = finished.parent / "stopped", set(os.listdir("/dev/shm"))
     process = subprocess.Popen(
         command(finished.parent, "stopped"),
         env=os.environ | {"MASPO_TEST_RUN": str(path)},
@@ -133,17 +138,22 @@ def test_stopped_killed_and_started_again_a_run_is_the_same_run(finished: Path, 
         assert time.monotonic() < deadline, "the run did not reach its first step"
         assert process.poll() is None, process.stdout.read()
         time.sleep(0.02)
+    # A stopped driver is waited for by nobody: it goes on when it is let go on.
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(1)
+    process.send_signal(signal.SIGCONT)
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output[-3000:]
     reached = metrics(path)[-1]["step"]
     assert reached < 4
     assert (path / "checkpoints" / f"step_{reached}" / "policy").exists()
-    wait_until_gone(path)
-    kill = {"process": "driver", "phase": "transfer", "action": "kill", "at": 2, "once": str(tmp_path / "killed")}
-    result = run(finished.parent, "stopped", faults=json.dumps([kill]))
+    wait_until_gone(path, segments)
+    once = str(tmp_path / "killed")
+    result = run(finished.parent, "stopped", process="driver", phase="transfer", action="kill", at=2, once=once)
     assert result.returncode == -signal.SIGKILL
-    wait_until_gone(path)
+    wait_until_gone(path, segments)
     result = run(finished.parent, "stopped")
     assert result.returncode == 0, result.stderr[-3000:]
     assert metrics(path) == metrics(finished)
+    wait_until_gone(path, segments)

@@ -35,12 +35,14 @@ def test_a_withheld_transfer_is_noticed_in_the_same_step(stack: RunningStack) ->
 
 
 def test_bytes_that_change_on_the_way_are_refused(stack: RunningStack) -> None:
-    digest = stack.parts.learners.send_weights()
-    flipped = f"{int(digest[:16], 16) ^ 1:016x}{digest[16:]}"
+    """One bit of the shared-memory segment, after the learner has written it; the next transfer makes it good."""
+    (flipped,) = stack.order(("learner_0", "sent", "corrupt", 1))
     with pytest.raises(StaleWeights, match="were sent with digest"):
-        stack.parts.engines.confirm(10**6, flipped)
+        stack.publish()
+    assert flipped.exists()
     with pytest.raises(StaleWeights, match="weights confirmed here are of version None"):
         stack.sample(10**6)
+    stack.sample(stack.publish())
 
 
 def test_the_same_requests_give_the_same_tokens_and_logprobs(stack: RunningStack) -> None:

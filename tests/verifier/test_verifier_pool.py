@@ -93,6 +93,20 @@ def test_killing_workers_at_random_changes_no_verdict() -> None:
     assert [verdict.label for verdict in verdicts] == [Label.WRONG, Label.CORRECT] * 300
 
 
+def test_a_stopped_worker_is_named_and_costs_no_verdict(caplog: pytest.LogCaptureFixture) -> None:
+    with Verifier(VerifierConfig(workers=2, deadline_s=1.0)) as verifier:
+        verifier.judge_many(symbolic(4))
+        assert wait_until(lambda: len(verifier.process_ids()) == 2, 30)
+        stopped = verifier.process_ids()[0]
+        psutil.Process(stopped).suspend()
+        began = time.monotonic()
+        verdicts = verifier.judge_many(symbolic(60)[20:])
+        assert time.monotonic() - began < 3.0
+        assert [verdict.label for verdict in verdicts] == [Label.WRONG, Label.CORRECT] * 20
+        assert f"verifier worker {stopped} gave no verdict within 1 s" in caplog.text
+        assert wait_until(lambda: not psutil.pid_exists(stopped), 10)
+
+
 def test_a_judgement_is_made_twice_at_most(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     with Verifier(VerifierConfig(workers=2, function="reward_functions:deadly")) as verifier:
