@@ -7,7 +7,6 @@ schedule and checkpoints are the trainer's own. Left out: packing, several epoch
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from maspo_rl.config.schema import Config
 from maspo_rl.data import Demonstration, PromptSampler
 from maspo_rl.learner import LearnerGroup, SequenceBatch
+from maspo_rl.report.checkpoints import load_checkpoint, write_checkpoint
 from maspo_rl.report.run_directory import RunDirectory
 from maspo_rl.types import Group, Rollout
 
@@ -61,20 +61,14 @@ class Imitation:
         step = self.finished_steps
         if step == self.checkpointed_step:
             return
-        partial = self.directory.begin_checkpoint(step)
-        self.learners.save(partial.resolve())
         state = {"finished_steps": step, "demonstrations": self.sampler.state_dict()}
-        (partial / "trainer.json").write_text(json.dumps(state))
-        learner = self.config.learner
-        facts = {"ranks": learner.ranks, "zero_stage": learner.zero_stage}
-        self.directory.complete_checkpoint(step, self.config.checkpoint.keep, facts)
+        write_checkpoint(self.directory, self.config, step, state, self.learners.save)
         self.checkpointed_step = step
 
     def load(self, checkpoint: Path | None) -> None:
         """Takes up where `checkpoint` was written; None: at the beginning."""
         if checkpoint is not None:
-            self.learners.load(checkpoint.resolve())
-            state = json.loads((checkpoint / "trainer.json").read_text())
+            state = load_checkpoint(checkpoint, self.learners.load)
             self.finished_steps = self.checkpointed_step = state["finished_steps"]
             self.sampler.load_state_dict(state["demonstrations"])
         self.directory.keep_metrics_up_to(self.finished_steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from maspo_rl.config.derived import context_tokens
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from maspo_rl.trainer import OnStep
 
 
-def run_many(configs: Iterable[Config], on_step: OnStep) -> Iterator[tuple[Config, RunFailure | None]]:
+def run_many(
+    configs: Iterable[Config], on_step: OnStep, benchmarks: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[tuple[Config, RunFailure | None]]:
     """Trains each checked run to its end, or from where it stopped; yields it when it is there, or with what ended it.
+    `benchmarks` is `prepare`'s.
 
     Runs that differ in nothing that engines and learners are built from share a stack, whose learners begin each run
     with a fresh policy and optimiser: what comes out is what the run alone would give. They are served stack by stack,
@@ -34,10 +37,10 @@ def run_many(configs: Iterable[Config], on_step: OnStep) -> Iterator[tuple[Confi
             shared.append((parts, same := []))
         same.append(config)
     for _, members in shared:
-        first = prepare(members[0])
+        first = prepare(members[0], benchmarks)
         with running_stack(members[0], first.tokenizer, first.directory) as stack:
             for config in members:
-                run = first if config is members[0] else prepare(config)
+                run = first if config is members[0] else prepare(config, benchmarks)
                 if run is not first:
                     stack.begin(config)
                 failure = None

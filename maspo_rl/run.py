@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maspo_rl.config.check import Catalogue, check
+from maspo_rl.config.check import Catalogue, check, check_fills_a_step
 from maspo_rl.config.derived import evaluation_data, run_directory
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.load import load, save
@@ -60,37 +61,25 @@ class Run:
         return trainer
 
 
-def prepare(config: Config) -> Run:
+def prepare(config: Config, benchmarks: Mapping[str, Sequence[str]] | None = None) -> Run:
     """Everything that a run needs before anything is started, its directory included.
 
-    Raises InputError for data that cannot fill a step and for a directory that cannot be written.
+    `benchmarks` holds settings, such as "files=test.jsonl", of those that `data.decontaminate` names. Raises InputError
+    for data that cannot fill a step and for a directory that cannot be written.
     """
     logging.getLogger("transformers").setLevel(logging.ERROR)
     tokenizer = load_tokenizer(config.model.path, config.model.revision)
-    # A function of the user's may pay by anything; ours needs golds that it can read.
     with Verifier(config.verifier) as verifier:
-        check_golds = verifier.check_golds if config.verifier.function is None else None
+        check_golds, source = verifier.check_golds, evaluation_data(config)
         training = load_prompts(config.data, tokenizer, split="train", limit=None, check_golds=check_golds)
-        source = evaluation_data(config)
         heldout = load_prompts(source, tokenizer, split="heldout", limit=None, check_golds=check_golds)
     if config.eval.data is not None:
         check_complete(heldout, source)
-    for prompts in (training, heldout):
-        if prompts.unparseable:
-            named = "; ".join(prompts.unparseable)
-            logging.getLogger(__name__).warning(
-                "%d gold(s) left out, as no answer can be judged against them: %s",
-                prompts.counts["unparseable_gold"],
-                named,
-            )
-    guarded = config.data.decontaminate
-    benchmarks = [load_benchmark(*untokenised(benchmark_config(name)), limit=None) for name in guarded or ()]
-    training = decontaminate(training, [heldout] if guarded is None else benchmarks)
-    if len(training) < config.trainer.prompts_per_step:
-        raise InputError(
-            f"trainer.prompts_per_step={config.trainer.prompts_per_step}: {config.data.name} has only {len(training)} "
-            f"prompts; lower it to at most that"
-        )
+    settings, guarded = benchmarks or {}, config.data.decontaminate
+    apart = [benchmark_config(name, settings.get(name, ())) for name in guarded or ()]
+    sets = [load_benchmark(*untokenised(data), limit=None) for data in apart]
+    training = decontaminate(training, [heldout] if guarded is None else sets)
+    check_fills_a_step(config, len(training), "prompts")
     directory = open_directory(config)
     checkpoint = checkpoint_of(config, directory)
     save(config, directory.config)
@@ -138,10 +127,10 @@ def checkpoint_of(config: Config, directory: RunDirectory) -> Path | None:
 
 
 def checked_config(overrides: list[str]) -> Config:
-    """The configuration, after every check that needs neither Ray nor a GPU. Raises InputError with all problems."""
+    """The configuration, after every check that reads no row and no weight. Raises InputError with all problems."""
     config = load(overrides)
     refuse(config)
-    check_data(config.data, config.model.path)
+    check_data(config.data)
     return config
 
 

@@ -5,7 +5,6 @@ prompts -> rollouts -> verdicts -> groups -> advantages -> updates -> weights ba
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from maspo_rl.data import PromptStream
 from maspo_rl.evaluation.evaluator import Evaluator
 from maspo_rl.guards import Guards, GuardStop
 from maspo_rl.learner import SequenceBatch
+from maspo_rl.report.checkpoints import load_checkpoint, write_checkpoint
 from maspo_rl.report.run_directory import RunDirectory
 from maspo_rl.types import Group, Label, RewardBatch
 
@@ -144,20 +144,14 @@ class Trainer:
         if step == self.checkpointed_step:
             return
         fault_point("driver", "save")
-        partial = self.directory.begin_checkpoint(step)
-        self.stack.learners.save(partial.resolve())
-        (partial / "trainer.json").write_text(json.dumps(self.state_dict()))
-        learner = self.config.learner
-        facts = {"ranks": learner.ranks, "zero_stage": learner.zero_stage}
-        self.directory.complete_checkpoint(step, self.config.checkpoint.keep, facts)
+        write_checkpoint(self.directory, self.config, step, self.state_dict(), self.stack.learners.save)
         self.checkpointed_step = step
 
     def load(self, checkpoint: Path | None) -> None:
         """Takes up where `checkpoint` was written; None: at the run's beginning, with learners as they start."""
         state = self._beginning
         if checkpoint is not None:
-            self.stack.learners.load(checkpoint.resolve())
-            state = json.loads((checkpoint / "trainer.json").read_text())
+            state = load_checkpoint(checkpoint, self.stack.learners.load)
         self.load_state_dict(state)
         self.checkpointed_step = self.finished_steps if checkpoint else None
         self.directory.keep_metrics_up_to(self.finished_steps if checkpoint else -1)

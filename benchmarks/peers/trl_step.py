@@ -1,9 +1,8 @@
-"""TRL's GRPOTrainer on the embedded policy: 32 prompts x 8 samples, one update; prints its step times as JSON."""
+"""TRL's GRPOTrainer: prompts x 8 samples of procedural arithmetic a step, one update."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from typing import Any
@@ -13,14 +12,22 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from maspo_rl.data import arithmetic, embedded_policy_path
+from benchmarks import measure
+from benchmarks.subjects.step import figures
+from maspo_rl.cluster.precision import compute_dtype
+from maspo_rl.config.schema import ClusterConfig, ModelConfig
+from maspo_rl.data import arithmetic, resolve_model
+
+SAMPLES = 8
 
 
 class _Clock(TrainerCallback):
-    """Time from the end of one step to the end of the next."""
+    """Time from the end of one step, or from the beginning, to the end of the next."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._last = time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -36,41 +43,39 @@ def _reward(completions: list[Any], gold: list[str], **_: Any) -> list[float]:
     ]
 
 
-def main() -> None:
-    """Trains and prints `{"step_s": [...]}`."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, required=True)
-    steps = parser.parse_args().steps
-    torch.set_num_threads(2)
+def train(options: argparse.Namespace) -> measure.Figures:
+    """Trains, and states the steps after the warm-up."""
+    torch.set_num_threads(measure.THREADS)
     problems = arithmetic.distinct([2], "train", 0, 4000)
     rows = [{"prompt": [{"role": "user", "content": item.text}], "gold": item.gold} for item in problems]
     clock = _Clock()
+    model = resolve_model(options.model)
+    dtype = getattr(torch, compute_dtype(ModelConfig(options.model), ClusterConfig()))
+    completions = options.prompts * SAMPLES
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
-            model=AutoModelForCausalLM.from_pretrained(embedded_policy_path(), dtype=torch.float32),
-            processing_class=AutoTokenizer.from_pretrained(embedded_policy_path(), padding_side="left"),
+            model=AutoModelForCausalLM.from_pretrained(model, dtype=dtype),
+            processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
             reward_funcs=_reward,
             train_dataset=Dataset.from_list(rows),
             callbacks=[clock],
             args=GRPOConfig(
                 output_dir=folder,
-                per_device_train_batch_size=256,
-                num_generations=8,
-                max_completion_length=24,
+                per_device_train_batch_size=options.peer_rows,
+                gradient_accumulation_steps=completions // options.peer_rows,
+                num_generations=SAMPLES,
+                max_completion_length=options.max_new_tokens,
                 learning_rate=1e-9,
-                max_steps=steps,
+                max_steps=options.steps + options.warm_up,
                 bf16=False,
                 gradient_checkpointing=False,
                 use_cpu=True,
                 report_to="none",
                 save_strategy="no",
-                logging_steps=1000,
+                logging_steps=1,
                 disable_tqdm=True,
             ),
         )
         trainer.train()
-    print(json.dumps({"step_s": clock.seconds}))
-
-
-if __name__ == "__main__":
-    main()
+    lengths = [row["completions/mean_length"] for row in trainer.state.log_history if "completions/mean_length" in row]
+    return figures(clock.seconds[options.warm_up :], lengths[options.warm_up :])

@@ -60,12 +60,17 @@ def evaluate(command: EvalCommand) -> dict[str, Path]:
     """Samples what is not on disk yet, judges it, writes and prints the estimates; the samples of each benchmark."""
     from maspo_rl.data import load_tokenizer  # noqa: PLC0415  a misspelt key must be told before torch is imported
     from maspo_rl.evaluation.benchmarks import benchmark_config, load_benchmark  # noqa: PLC0415
+    from maspo_rl.verifier import Verifier  # noqa: PLC0415
 
     config = command.config
     sources = {name: benchmark_config(name, settings) for name, settings in command.benchmarks.items()}
     tokenizer = load_tokenizer(config.model.path, config.model.revision)
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    sets = {name: load_benchmark(source, tokenizer, config.eval.problems) for name, source in sources.items()}
+    with Verifier(config.verifier) as verifier:
+        sets = {
+            name: load_benchmark(source, tokenizer, config.eval.problems, verifier.check_golds)
+            for name, source in sources.items()
+        }
     fit(config, max(len(prompt.token_ids) for prompts in sets.values() for prompt in prompts))
     directory = open_directory(config)
     save(config, directory.config)

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from maspo_rl.config.algorithm import AlgorithmConfig
-from maspo_rl.config.errors import InputError
+from maspo_rl.config.check import check_fills_a_step
 from maspo_rl.config.load import load, save
 from maspo_rl.data import load_demonstrations, load_tokenizer
 from maspo_rl.run import checkpoint_of, open_directory, refuse
@@ -18,21 +18,15 @@ from maspo_rl.run import checkpoint_of, open_directory, refuse
 
 def main(overrides: list[str]) -> int:
     """Checks everything, then trains; 0 when the run is at its end."""
-    config = load(overrides)
+    config = load(overrides, method="sft")
     config.algorithm = AlgorithmConfig(name="sft", objective={"name": "raft"})
     # Nobody sampled these responses, so that there are no engine's log-probs to hold the learner's against.
     config.weights.max_logprob_gap = sys.float_info.max
-    if not any(text.startswith("run.name=") for text in overrides):
-        config.run.name = f"{config.run.name}-sft"
     refuse(config)
     tokenizer = load_tokenizer(config.model.path, config.model.revision)
     limit = config.rollout.max_new_tokens
     demonstrations, left_out = load_demonstrations(config.data, tokenizer, most_tokens=limit)
-    if len(demonstrations) < config.trainer.prompts_per_step:
-        raise InputError(
-            f"trainer.prompts_per_step={config.trainer.prompts_per_step}: {config.data.name} has only "
-            f"{len(demonstrations)} demonstrations; lower it to at most that"
-        )
+    check_fills_a_step(config, len(demonstrations), "demonstrations")
     directory = open_directory(config)
     checkpoint = checkpoint_of(config, directory)
     save(config, directory.config)

@@ -37,6 +37,14 @@ class Catalogue:
     embedded_policy: Path
 
 
+def check_fills_a_step(config: Config, found: int, kind: str) -> None:
+    """Raises InputError where the data has fewer prompts (or what `kind` says) than a step takes."""
+    if found < (wanted := config.trainer.prompts_per_step):
+        raise InputError(
+            f"trainer.prompts_per_step={wanted}: {config.data.name} has only {found} {kind}; lower it to at most that"
+        )
+
+
 def check(config: Config, catalogue: Catalogue) -> list[str]:
     """One line for each thing that makes the run impossible: the value, the rule and the remedy. Empty: it can start.
 

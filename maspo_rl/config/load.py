@@ -22,11 +22,12 @@ from maspo_rl.config.schema import Config
 ConfigStore.instance().store(name="schema", node=Config)
 
 
-def load(overrides: list[str]) -> Config:
+def load(overrides: list[str], method: str | None = None) -> Config:
     """Composes `configs/config.yaml` with `overrides` in Hydra's grammar: `key=value` and `group=name`.
 
     A leading `+` or `++` is allowed and means nothing: every key exists already, and one that does not is refused
-    whatever stands before it. Raises `InputError`, one line for each override that is wrong.
+    whatever stands before it. A run without a name is `<experiment>-<method>-s<seed>`, the method being its algorithm
+    unless given. Raises `InputError`, one line for each override that is wrong.
     """
     accepted: list[str] = []
     problems: list[str] = []
@@ -48,7 +49,7 @@ def load(overrides: list[str]) -> Config:
     if config.run.name is None:
         chosen = {override.key_or_group: override.value() for override in parsed}
         subject = chosen.get("experiment") or Path(config.model.path).name
-        config.run.name = f"{subject}-{config.algorithm.name}-s{config.seed}"
+        config.run.name = f"{subject}-{method or config.algorithm.name}-s{config.seed}"
     return config
 
 

@@ -38,7 +38,7 @@ def load_demonstrations(config: DataConfig, tokenizer: Any, *, most_tokens: int)
             Prompt(prompt_id(config.name, problem, response), prompt_ids, problem, response, config.name), (*ids, end)
         )
         for (problem, response), prompt_ids, ids in zip(pairs, prompts, responses, strict=True)
-        if problem and response and len(prompt_ids) <= config.max_prompt_tokens and len(ids) < most_tokens
+        if problem and response.strip() and len(prompt_ids) <= config.max_prompt_tokens and len(ids) < most_tokens
     ]
     if not kept:
         raise InputError(
@@ -63,4 +63,4 @@ def _pairs(config: DataConfig) -> Iterator[tuple[str, str]]:
         response = value_at(row, column, "data.columns.response", place)
         if response is not None and not isinstance(response, str):
             raise InputError(f"data.columns.response={column}: {place} holds {response!r:.60} there and must hold text")
-        yield problem_text(row, config, place), (response or "").strip()
+        yield problem_text(row, config, place), response or ""

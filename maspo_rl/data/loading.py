@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from maspo_rl.config.errors import InputError
 from maspo_rl.data import arithmetic
 from maspo_rl.data.arithmetic import Split
 from maspo_rl.data.columns import gold_answer, problem_text
-from maspo_rl.data.policy import is_hub_name, load_tokenizer, resolve_model
+from maspo_rl.data.policy import is_hub_name
 from maspo_rl.data.sources import Row, at_levels, existing_files, file_rows, hub_rows
 from maspo_rl.data.template import check_template, render
 from maspo_rl.types import Prompt
@@ -55,9 +56,10 @@ def load_prompts(
 ) -> PromptSet:
     """The prompts of one split, at most `limit` of them; of training also at most `config.problems`.
 
-    Raises InputError for whatever the configuration gets wrong and for a split that ends up empty.
+    Golds that `check_golds` refuses are left out, with a warning of one line. Raises InputError for whatever the
+    configuration gets wrong and for a split that ends up empty.
     """
-    _check_values(config)
+    check_data(config)
     limits = [limit, config.problems if split == "train" else None]
     limit = min((value for value in limits if value is not None), default=None)
     unparseable: list[str] = []
@@ -80,6 +82,12 @@ def load_prompts(
             prompts.append(Prompt(prompt_id(config.name, problem, gold), token_ids, problem, gold, config.name))
     if not prompts:
         raise InputError(_why_empty(config, split, counts, unparseable))
+    if unparseable:
+        more = f"; and {len(unparseable) - _MOST_NAMED} more" if len(unparseable) > _MOST_NAMED else ""
+        logging.getLogger(__name__).warning(
+            "%s: %d gold(s) left out, as no answer can be judged against them: %s%s",
+            *(config.name, len(unparseable), "; ".join(unparseable[:_MOST_NAMED]), more),
+        )
     return PromptSet(tuple(prompts[:limit]), counts, tuple(unparseable[:_MOST_NAMED]))
 
 
@@ -88,29 +96,8 @@ def prompt_id(dataset: str, problem: str, gold: str) -> str:
     return hashlib.sha256("\x00".join((dataset, problem, gold)).encode()).hexdigest()[:16]
 
 
-def check_data(config: DataConfig, model_path: str, splits: Sequence[Split] = ("train",)) -> None:
-    """Raises InputError for whatever `load_prompts` would refuse, without Ray, vLLM or a network.
-
-    The embedded set and local files are read and rendered in full. Of hub names only the form is checked, and a
-    tokenizer on the hub leaves the length of prompts unchecked.
-    """
-    _check_values(config)
-    model = resolve_model(model_path)
-    if is_hub_name(model):
-        for split in splits:
-            if config.name != ARITHMETIC and _local(config, split):
-                _golds(source_rows(config, split), config, split)
-        return
-    tokenizer = load_tokenizer(model_path)
-    for split in splits:
-        if config.name == ARITHMETIC or _local(config, split):
-            load_prompts(config, tokenizer, split=split, limit=None)
-        else:
-            render(["a problem"], config, tokenizer)
-
-
-def _check_values(config: DataConfig) -> None:
-    """Everything that is wrong whatever the rows say."""
+def check_data(config: DataConfig) -> None:
+    """Raises InputError for everything that is wrong whatever the rows say; needs neither a tokenizer nor a network."""
     check_template(config)
     if config.max_prompt_tokens < 1:
         raise InputError(f"data.max_prompt_tokens={config.max_prompt_tokens}: must be at least 1")
@@ -140,11 +127,6 @@ def _check_files(config: DataConfig) -> None:
         listed = [value] if isinstance(value, str) else value or []
         if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
             raise InputError(f"{key}={value}: must be a path or a list of paths, {key}=[a.jsonl,b.jsonl]")
-
-
-def _local(config: DataConfig, split: Split) -> bool:
-    """Whether a split comes from local files."""
-    return bool(config.files) or (split == "heldout" and bool(config.heldout_files))
 
 
 def _arithmetic(config: DataConfig, split: Split, limit: int | None) -> tuple[list[tuple[str, str]], dict[str, int]]:

@@ -10,7 +10,7 @@ from maspo_rl.config.errors import InputError
 
 
 def embedded_policy_path() -> Path:
-    """The directory of the small policy that the package carries; `scripts/make_policy.py` makes it."""
+    """The directory of the small policy that the package carries; docs/runs.md says how such a one is made."""
     return Path(__file__).resolve().parents[1] / "assets" / "policy"
 
 

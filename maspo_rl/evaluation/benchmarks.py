@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from maspo_rl.config.data import DataConfig
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.keys import choices, nearest
 from maspo_rl.config.load import load
-from maspo_rl.data import PromptSet, load_prompts
+from maspo_rl.data import GoldCheck, PromptSet, load_prompts
 
 
 def benchmark_config(name: str, settings: Sequence[str] = ()) -> DataConfig:
@@ -25,11 +26,13 @@ def benchmark_config(name: str, settings: Sequence[str] = ()) -> DataConfig:
     return config
 
 
-def load_benchmark(config: DataConfig, tokenizer: Any, limit: int | None) -> PromptSet:
-    """Its problems, the first `limit` of them; `counts` are those of the whole. Raises as `check_complete` does."""
-    prompts = load_prompts(config, tokenizer, split="heldout", limit=None)
+def load_benchmark(
+    config: DataConfig, tokenizer: Any, limit: int | None, check_golds: GoldCheck | None = None
+) -> PromptSet:
+    """Its problems, the first `limit` of them; the rest is said of the whole. Raises as `check_complete` does."""
+    prompts = load_prompts(config, tokenizer, split="heldout", limit=None, check_golds=check_golds)
     check_complete(prompts, config)
-    return PromptSet(prompts.prompts[:limit], prompts.counts)
+    return replace(prompts, prompts=prompts.prompts[:limit])
 
 
 def check_complete(prompts: PromptSet, config: DataConfig) -> None:

@@ -81,15 +81,16 @@ def _measured(table: TableConfig, files: Files) -> tuple[list[str], dict[tuple[s
     return list(problems), values
 
 
-def _headings(found: Sequence[Cell]) -> list[str]:
-    """The benchmarks, and last what sums them up: the average, or the only one."""
-    headings = dict.fromkeys(cell.benchmark for cell in found)
-    return [heading for heading in headings if heading != AVERAGE] + [AVERAGE] * (AVERAGE in headings)
+def _headings(table: TableConfig, found: Sequence[Cell]) -> list[str]:
+    """The benchmarks in the table's order, and last what sums them up: the average, or the only one."""
+    there = dict.fromkeys(cell.benchmark for cell in found)
+    headings = dict.fromkeys([*table.benchmarks.values(), *there])
+    return [name for name in headings if name in there and name != AVERAGE] + [AVERAGE] * (AVERAGE in there)
 
 
 def _grid(table: TableConfig, found: Sequence[Cell], measure: str) -> list[list[str]]:
     """A measure's table in percent, headings first: value and interval of each benchmark, difference of the last."""
-    headings = _headings(found)
+    headings = _headings(table, found)
     lines: dict[tuple[str, int], dict[str, Cell]] = {}
     for cell in found:
         if cell.measure == measure:
@@ -158,9 +159,9 @@ def _draw(table: TableConfig, found: Sequence[Cell], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot  # noqa: PLC0415
 
-    measures, summary = list(dict.fromkeys(cell.measure for cell in found)), _headings(found)[-1]
+    measures, summary = list(dict.fromkeys(cell.measure for cell in found)), _headings(table, found)[-1]
     rows = list(dict.fromkeys(cell.row for cell in found))[::-1]
-    size = (4.8 * len(measures), 1.2 + 0.35 * len(rows))
+    size = (4.8 * len(measures), 1.5 + 0.35 * len(rows))
     figure, axes = pyplot.subplots(1, len(measures), figsize=size, sharey=True, squeeze=False, constrained_layout=True)
     figure.suptitle(table.title)
     for axis, measure in zip(axes.flat, measures, strict=True):
@@ -172,11 +173,12 @@ def _draw(table: TableConfig, found: Sequence[Cell], path: Path) -> None:
             value, low, high = ([100 * getattr(cell.value, name) for cell in part] for name in ("value", "low", "high"))
             margins = numpy.abs(numpy.array([low, high]) - value)
             places = [rows.index(cell.row) + (0.12 if published else -0.12) for cell in part]
-            style = {"fmt": "o", "capsize": 3, "markerfacecolor": "none" if published else None}
-            axis.errorbar(value, places, xerr=margins, label=label, **style)
+            style = {"fmt": "o", "markerfacecolor": "none"} if published else {"fmt": "o", "capsize": 3}
+            axis.errorbar(value, places, xerr=None if published else margins, label=label, **style)
         axis.set_yticks(range(len(rows)), rows)
+        axis.set_ylim(-0.5, len(rows) - 0.5)
         axis.set_xlabel(f"{measure}, {summary}, %")
         axis.grid(alpha=0.3)
-    axes.flat[0].legend(fontsize="small")
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize="small")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from maspo_rl.objectives.base import Objective, TokenLoss, constant
-from maspo_rl.objectives.ratio import clipped_surrogate, importance_ratio
+from maspo_rl.objectives.ratio import bounded_ratio, clipped_surrogate, importance_ratio
 from maspo_rl.registry import require
 from maspo_rl.types import Reduce, TokenBatch
 
@@ -61,7 +61,7 @@ class Bapo(Objective):
     def observe(self, batch: TokenBatch, reduce: Reduce) -> Bounds:
         lows = _steps(self.low_start, self.low_end, self.low_step)
         highs = _steps(self.high_start, self.high_end, self.high_step)
-        ratio, _ = importance_ratio(batch)
+        ratio = bounded_ratio(batch)
         strength = batch.advantage.abs() if self.balance == "code" else batch.advantage.abs() * batch.old_logprob.exp()
         up, down = batch.advantage > 0, batch.advantage < 0
         positive, _ = _bounded_sums(ratio[up], strength[up], highs)

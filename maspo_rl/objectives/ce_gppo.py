@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from maspo_rl.objectives.base import Objective, TokenLoss
-from maspo_rl.objectives.ratio import importance_ratio, indicator
+from maspo_rl.objectives.ratio import bounded_ratio, indicator
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
 
@@ -36,11 +36,11 @@ class CeGppo(Objective):
         require(self.beta_high >= 0, "beta_high", self.beta_high, "must be at least 0")
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
-        ratio, _ = importance_ratio(batch)
-        negated = -batch.advantage
-        clipped = ratio.clamp(1 - self.epsilon_low, 1 + self.epsilon_high).mul_(negated)
-        loss = negated.mul_(ratio)
+        ratio = bounded_ratio(batch)
+        loss = (batch.advantage * ratio).neg_()
+        clipped = ratio.clamp(1 - self.epsilon_low, 1 + self.epsilon_high).mul_(batch.advantage).neg_()
         outside = indicator(torch.gt, clipped, loss)
-        beta = indicator(torch.gt, batch.advantage, 0.0).mul_(self.beta_high - self.beta_low).add_(self.beta_low)
+        middle, half = (self.beta_high + self.beta_low) / 2, (self.beta_high - self.beta_low) / 2
+        beta = batch.advantage.sign().mul_(half).add_(middle)
         loss.lerp_(clipped.mul_(beta), outside)
         return TokenLoss(loss, loss.clone(), ratio, {})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maspo_rl.objectives.base import Objective, TokenLoss
-from maspo_rl.objectives.ratio import importance_ratio
+from maspo_rl.objectives.ratio import bounded_ratio
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
 
@@ -28,6 +28,6 @@ class Cispo(Objective):
         require(self.epsilon_high >= 0, "epsilon_high", self.epsilon_high, "must be at least 0")
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
-        ratio, _ = importance_ratio(batch)
+        ratio = bounded_ratio(batch)
         slope = ratio.clamp(1 - self.epsilon_low, 1 + self.epsilon_high).mul_(batch.advantage).neg_()
         return TokenLoss(slope * batch.logprob, slope, ratio, {})

@@ -9,7 +9,7 @@ import torch
 
 from maspo_rl.objectives.base import Objective, TokenLoss
 from maspo_rl.objectives.ratio import LOG_RATIO_BOUND
-from maspo_rl.objectives.statistics import sequence_mean
+from maspo_rl.objectives.statistics import sequence_mean, sequence_starts
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
 
@@ -36,14 +36,17 @@ class Gmpo(Objective):
         sign = batch.advantage.sign()
         log_ratio = (batch.logprob - batch.old_logprob).mul_(sign)  # clipped from above alone
         middle, half = (self.epsilon_high - self.epsilon_low) / 2, (self.epsilon_high + self.epsilon_low) / 2
-        clipped = torch.minimum(log_ratio, sign * middle + half)
+        clipped = log_ratio.clamp(max=half) if middle == 0 else torch.minimum(log_ratio, sign * middle + half)
         live = log_ratio.eq_(clipped).mul_(sign)
-        mean = sequence_mean(clipped.mul_(sign), batch)
+        clipped.mul_(sign)
+        length = sequence_starts(batch).diff()
+        mean = sequence_mean(clipped, length)
         bounded = mean.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
         inside = mean.eq_(bounded)
         of_sequence = bounded.exp_()
+        pull = sequence_mean(batch.advantage, length).neg_().mul_(of_sequence).mul_(inside)
         ratio = of_sequence.index_select(0, batch.sequence)
-        pull = sequence_mean(batch.advantage, batch).neg_().mul_(of_sequence).mul_(inside)
         # sign twice: a token with A = 0 moves nothing
         slope = live.mul_(sign).mul_(pull.index_select(0, batch.sequence))
-        return TokenLoss(-batch.advantage * ratio, slope, ratio, {})
+        loss = torch.mul(batch.advantage, ratio, out=clipped).neg_()
+        return TokenLoss(loss, slope, ratio, {})

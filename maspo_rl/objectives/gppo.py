@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from maspo_rl.objectives.base import Objective, TokenLoss
-from maspo_rl.objectives.ratio import importance_ratio
+from maspo_rl.objectives.ratio import bounded_ratio
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
 
@@ -31,7 +31,7 @@ class Gppo(Objective):
         require(self.epsilon_high >= 0, "epsilon_high", self.epsilon_high, "must be at least 0")
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
-        ratio, _ = importance_ratio(batch)
+        ratio = bounded_ratio(batch)
         negated = -batch.advantage
         clipped = ratio.clamp(1 - self.epsilon_low, 1 + self.epsilon_high).mul_(negated)
         loss = torch.maximum(negated.mul_(ratio), clipped, out=clipped)

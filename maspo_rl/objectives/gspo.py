@@ -9,7 +9,7 @@ import torch
 
 from maspo_rl.objectives.base import Objective, TokenLoss
 from maspo_rl.objectives.ratio import clipped_surrogate, indicator
-from maspo_rl.objectives.statistics import sequence_mean
+from maspo_rl.objectives.statistics import sequence_mean, sequence_starts
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
 
@@ -34,7 +34,7 @@ class Gspo(Objective):
         require(self.epsilon_high >= 0, "epsilon_high", self.epsilon_high, "must be at least 0")
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
-        log_ratio = sequence_mean(batch.logprob - batch.old_logprob, batch)
+        log_ratio = sequence_mean(batch.logprob - batch.old_logprob, sequence_starts(batch).diff())
         inside = indicator(torch.lt, log_ratio, LOG_BOUND)
         of_sequence = log_ratio.clamp_(max=LOG_BOUND).exp_()
         ratio = of_sequence.index_select(0, batch.sequence)

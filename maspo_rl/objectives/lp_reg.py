@@ -64,15 +64,14 @@ class LpReg(Objective):
         advantage, logprob, proxy = (
             values.index_select(0, chosen) for values in (batch.advantage, batch.logprob, batch.proxy_logprob)
         )
-        gap = (proxy - logprob).clamp_(max=LOG_RATIO_BOUND)
-        penalised = (advantage < 0) & (gap > 0)
+        # 0, and with it the penalty, where the token is not penalised
+        gap = (proxy - logprob).clamp_(0, LOG_RATIO_BOUND).mul_(advantage < 0)
         if low > 0:  # penalised tokens are not clipped; a bound of 0 clips none of them
-            released = chosen[penalised]
-            loss[released] = -advantage[penalised] * ratio[released]
-            slope[released] = -advantage[penalised] * ratio_slope[released]
-        gap = torch.where(penalised, gap, 0.0)
-        excess = gap.exp() - 1
+            released, pull = chosen[gap > 0], -advantage[gap > 0]
+            loss[released] = pull * ratio[released]
+            slope[released] = pull * ratio_slope[released]
+        excess = gap.expm1()
         loss.index_add_(0, chosen, excess - gap, alpha=self.beta)
         slope.index_add_(0, chosen, excess, alpha=-self.beta)
-        share = float(penalised.sum()) / max(len(loss), 1)
+        share = int(gap.count_nonzero()) / max(len(loss), 1)
         return TokenLoss(loss, slope, ratio, {"policy/regularised": constant(share, loss)})

@@ -69,7 +69,7 @@ class Maspo(Objective):
         if self.mass:
             excess.mul_(self._inverse_mass(batch.old_logprob))
         if self.risk:
-            excess.div_(self._risk(batch.advantage))
+            self._divide_by_risk(excess, batch.advantage)
         gate = excess.square_().mul_(-0.5 / self.sigma_base**2).exp_()
         pull = (-batch.advantage).mul_(gate)
         return TokenLoss(pull * ratio, ratio_slope.mul_(pull), ratio, {"policy/gate_mean": (gate, gated)})
@@ -79,9 +79,9 @@ class Maspo(Objective):
         inverse = (old_logprob * self.alpha).exp_()
         return inverse.clamp_(self.sigma_base / self.sigma_high, 1.0) if self.clamps else inverse
 
-    def _risk(self, advantage: Tensor) -> Tensor:
+    def _divide_by_risk(self, excess: Tensor, advantage: Tensor) -> None:
         one = advantage.new_ones(())
-        positive = torch.add(one, advantage, alpha=self.beta_positive).clamp_(min=1)
-        negative = torch.add(one, advantage, alpha=-self.beta_negative).clamp_(min=1)
-        risk = positive.div_(negative)  # one of the two is 1
-        return risk.clamp_(self.risk_low, self.risk_high) if self.clamps else risk
+        high, inverse_low = (self.risk_high, 1 / self.risk_low) if self.clamps else (None, None)
+        # One of the two factors is 1.
+        excess.div_(torch.add(one, advantage, alpha=self.beta_positive).clamp_(1, high))
+        excess.mul_(torch.add(one, advantage, alpha=-self.beta_negative).clamp_(1, inverse_low))

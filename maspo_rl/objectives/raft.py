@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maspo_rl.objectives.base import Objective, TokenLoss
-from maspo_rl.objectives.ratio import importance_ratio
+from maspo_rl.objectives.ratio import bounded_ratio
 from maspo_rl.types import TokenBatch
 
 
@@ -16,6 +16,6 @@ class Raft(Objective):
     0) it is RAFT, with any other REINFORCE. Values are not comparable with those of ratio losses."""
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
-        ratio, _ = importance_ratio(batch)
+        ratio = bounded_ratio(batch)
         slope = -batch.advantage
         return TokenLoss(slope * batch.logprob, slope, ratio, {})

@@ -36,6 +36,11 @@ def importance_ratio(batch: TokenBatch) -> tuple[Tensor, Tensor]:
     return ratio, inside.mul_(ratio)
 
 
+def bounded_ratio(batch: TokenBatch) -> Tensor:
+    """r[N] alone, for a gradient that is not a multiple of dr / dlogprob."""
+    return (batch.logprob - batch.old_logprob).clamp_(-LOG_RATIO_BOUND, LOG_RATIO_BOUND).exp_()
+
+
 def clipped_surrogate(
     advantage: Tensor, ratio: Tensor, ratio_slope: Tensor, low: float | Tensor, high: float | Tensor
 ) -> tuple[Tensor, Tensor]:

@@ -18,10 +18,9 @@ def sequence_starts(batch: TokenBatch) -> Tensor:
     return torch.searchsorted(batch.sequence, rows)
 
 
-def sequence_mean(values: Tensor, batch: TokenBatch) -> Tensor:
-    """Mean of `values[N]` over each sequence, [S]; NaN for one without tokens."""
-    length = sequence_starts(batch).diff()
-    return torch.segment_reduce(values, "sum", lengths=length, unsafe=True) / length
+def sequence_mean(values: Tensor, length: Tensor) -> Tensor:
+    """Mean of `values[N]` over each sequence of `length[S]` tokens, [S]; NaN for one without tokens."""
+    return torch.segment_reduce(values, "sum", lengths=length, unsafe=True).div_(length)
 
 
 def sequence_quantile(values: Tensor, batch: TokenBatch, quantile: float) -> Tensor:

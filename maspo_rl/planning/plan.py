@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from maspo_rl.config.check import Catalogue, check
+from maspo_rl.config.check import Catalogue, check, check_fills_a_step
 from maspo_rl.config.derived import evaluation_data, run_directory, transfer_backend
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.keys import choices
@@ -110,8 +110,8 @@ def _prompts(plan: Plan, config: Config, tokenizer: Any) -> tuple[Any, int | Non
     training, heldout = found.get("train"), found.get("heldout")
     if training and heldout and config.data.decontaminate is None:
         training = decontaminate(training, [heldout])
-    if training is not None and len(training) < (wanted := config.trainer.prompts_per_step):
-        plan.problems.append(f"trainer.prompts_per_step={wanted}: {config.data.name} has only {len(training)} prompts")
+    if training is not None:
+        plan.attempt(check_fills_a_step, config, len(training), "prompts")
     tested = len(heldout.prompts[: config.eval.problems]) if heldout else config.eval.problems
     return (training if tokenizer else None), tested
 

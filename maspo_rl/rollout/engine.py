@@ -67,7 +67,11 @@ class Engine:
         memory: dict[str, Any] = (
             {"gpu_memory_utilization": rollout.gpu_memory_fraction}
             if settings.on_gpu
-            else {"kv_cache_memory_bytes": int(rollout.kv_cache_gib * 1024**3)}
+            else {
+                "kv_cache_memory_bytes": int(rollout.kv_cache_gib * 1024**3),
+                # A prompt that was cut in two has vLLM turn its seed's generator back, which one on a CPU cannot.
+                "enable_chunked_prefill": False,
+            }
         )
         self._llm = LLM(
             settings.model,

@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from maspo_rl.types import Label
+from maspo_rl.verifier.clock import names_its_half, same_time
 from maspo_rl.verifier.compare import same
 from maspo_rl.verifier.evaluate import HIGH, NoNumberError, NoValueError, evaluate
 from maspo_rl.verifier.normalise import normalise
@@ -87,7 +88,14 @@ class Judgement:
             return wrong("an empty answer")
         if "".join(self.answer.split()) == "".join(self.gold.split()):
             return correct("written as the gold")
-        return self._by_decimal_comma() or self._by_option() or self._by_structure()
+        return self._by_clock() or self._by_decimal_comma() or self._by_option() or self._by_structure()
+
+    def _by_clock(self) -> Result | None:
+        """`4:30 p.m.` is `4:30 \\text{PM}` and `16:30`, and not `4:30 a.m.`."""
+        verdict = same_time(self.answer, self.gold)
+        if verdict is None:
+            return None
+        return correct("the same time of day") if verdict else wrong("not the time of day of the gold")
 
     def _by_decimal_comma(self) -> Result | None:
         """`1000,99` is `1000.99` where the other side has a decimal point."""
@@ -169,6 +177,8 @@ def gold_trouble(gold: str) -> str | None:
         return f"has more than {_MOST_GOLD_WORDS} words: prose, not an answer"
     if gold.replace("\\text{", "").rstrip("}").casefold() in ("nan", "null", "n/a"):
         return "is no answer"
+    if names_its_half(gold):
+        return None
     try:
         read(gold)
     except NotUnderstoodError as trouble:

@@ -45,6 +45,8 @@ def test_missing_columns_and_empty_files(tmp_path: Path, capsys: pytest.CaptureF
     arguments = ["benchmarks=[local]", f"benchmarks.local.files={file}", f"run.dir={tmp_path}"]
     file.write_text('{"problem": "1 + 1", "anser": "2"}\n')
     assert "no 'answer' in" in refused(arguments, capsys)
+    file.write_text('{"problem": "1 + 1", "answer": "nan"}\n')
+    assert "no answer can be judged against any of the 1 heldout golds" in refused(arguments, capsys)
     file.write_text("")
     assert "'local' has no heldout problems" in refused(arguments, capsys)
 

@@ -22,7 +22,7 @@ def directories(tmp_path: Path) -> list[str]:
 
 
 def exported(tmp_path: Path) -> str:
-    """A directory as scripts/export_smollm2.py leaves it, as far as the checks read it: SmolLM2-135M's own limits."""
+    """A directory as the scripts leave it, as far as the checks read it: with SmolLM2-135M's own limits."""
     description = {"max_position_embeddings": 8192, "num_attention_heads": 9}
     (tmp_path / "config.json").write_text(json.dumps(description))
     return f"model.path={tmp_path}"
@@ -34,7 +34,7 @@ def test_an_experiment_passes_every_check(
     experiment: str, algorithm: str, directories: list[str], tmp_path: Path
 ) -> None:
     overrides = [f"experiment={experiment}", f"algorithm={algorithm}", *directories]
-    if experiment == "smollm2_gsm8k":
+    if experiment in ("smollm2_gsm8k", "embedded_policy"):
         overrides.append(exported(tmp_path))
     catalogue = Catalogue(build_policy_loss, advantages.build, embedded_policy_path())
     assert check(load(overrides), catalogue) == []

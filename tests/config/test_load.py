@@ -49,6 +49,12 @@ def test_a_wrong_override_is_one_line(override: str, line: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_run_is_named_by_what_it_is() -> None:
+    assert load(["experiment=quickstart", "algorithm=grpo", "seed=3"]).run.name == "quickstart-grpo-s3"
+    assert load(["experiment=quickstart"], method="sft").run.name == "quickstart-sft-s0"
+    assert load(["experiment=quickstart", "run.name=mine"], method="sft").run.name == "mine"
+
+
 def test_all_wrong_overrides_are_told_at_once() -> None:
     with pytest.raises(InputError) as caught:
         load(["lrr=1", "algorithm=masp", "seed=3", "+foo.bar=1"])

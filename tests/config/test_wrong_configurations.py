@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from maspo_rl.config.errors import InputError
-from maspo_rl.run import checked_config
+from maspo_rl.run import checked_config, prepare
 
 MISSPELT = [
     ("sed=1", "unknown key 'sed': did you mean seed?"),
@@ -122,9 +122,9 @@ ALL = [*MISSPELT, *UNKNOWN, *TYPES, *RANGES, *COMBINATIONS]
 
 
 def refusal(overrides: list[str]) -> str:
-    """The one line with which the check of `maspo-rl train` refuses the quickstart with these over it."""
+    """The one line with which `maspo-rl train` refuses the quickstart with these over it."""
     with pytest.raises(InputError) as caught:
-        checked_config(["experiment=quickstart", *overrides])
+        prepare(checked_config(["experiment=quickstart", *overrides]))
     assert len(str(caught.value).splitlines()) == 1, str(caught.value)
     return str(caught.value)
 

@@ -21,7 +21,9 @@ def config_of(path: Path, response: str | None = "solution", limit: int = 32) ->
     rows = [
         {"problem": "1 + 2 = ?", "solution": "1 + 2 = \\boxed{3}"},
         {"problem": "1 + 2 = ?", "solution": "3"},  # a second demonstration of the same problem is kept
+        {"problem": "2 + 2 = ?", "solution": "hmm, "},
         {"problem": "4 + 4 = ?", "solution": None},
+        {"problem": "4 + 4 = ?", "solution": " "},
         {"problem": "5 + 5 = ?", "solution": "hmm, " * 40},
     ]
     file = path / "rows.jsonl"
@@ -32,9 +34,9 @@ def config_of(path: Path, response: str | None = "solution", limit: int = 32) ->
 
 def test_what_is_in_the_file_is_what_is_learnt(tokenizer: object, tmp_path: Path) -> None:
     kept, left_out = load_demonstrations(config_of(tmp_path), tokenizer, most_tokens=24)
-    assert left_out == 2
+    assert left_out == 3
     texts = [tokenizer.decode(one.token_ids) for one in kept]  # type: ignore[attr-defined]
-    assert texts == ["1 + 2 = \\boxed{3}<|end|>", "3<|end|>"]
+    assert texts == ["1 + 2 = \\boxed{3}<|end|>", "3<|end|>", "hmm, <|end|>"]
     assert tokenizer.decode(kept[0].prompt.token_ids) == "<|user|>1 + 2 = ?<|end|><|assistant|>"  # type: ignore[attr-defined]
 
 
@@ -43,7 +45,7 @@ def test_what_is_in_the_file_is_what_is_learnt(tokenizer: object, tmp_path: Path
     [
         (None, 32, "data.columns.response=null"),
         ("solutoin", 32, "did you mean 'solution'"),
-        ("solution", 2, "none of the 4 rows"),
+        ("solution", 2, "none of the 6 rows"),
     ],
 )
 def test_what_is_missing_is_named(

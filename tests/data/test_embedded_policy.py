@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import runpy
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from maspo_rl.config.errors import InputError
 from maspo_rl.data import embedded_policy_path, resolve_model
 from maspo_rl.data.policy import load_tokenizer
 
+SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "make_policy.py"))
 FIGURES = json.loads((embedded_policy_path() / "FIGURES.json").read_text())
 
 
@@ -64,3 +68,29 @@ def test_a_directory_without_a_model_or_tokenizer_is_refused(tmp_path: Any) -> N
     (tmp_path / "config.json").write_text('{"model_type": "qwen3"}')
     with pytest.raises(InputError, match="no tokenizer could be loaded"):
         load_tokenizer(str(tmp_path))
+
+
+def test_what_it_is_made_from_has_its_form(tokenizer: Any) -> None:
+    """The script's tokenizer is the shipped one, its architecture too, but for the size of the first weights."""
+    made = SCRIPT["make_tokenizer"]()
+    assert made.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
+    assert made.chat_template == tokenizer.chat_template
+    described = SCRIPT["make_model"](made).config.to_dict()
+    shipped = json.loads((embedded_policy_path() / "config.json").read_text())
+    own = {"architectures", "dtype", "initializer_range", "transformers_version"}
+    assert {key: described[key] for key in shipped.keys() - own} == {key: shipped[key] for key in shipped.keys() - own}
+
+
+def test_demonstrations_are_sums_first_and_habits_last() -> None:
+    rows = list(SCRIPT["demonstrations"](2000, seed=1))
+    assert rows == list(SCRIPT["demonstrations"](2000, seed=1))
+    for row in rows[:1200]:
+        left, sign, right, *_ = row["problem"].split()
+        value = int(left) + int(right) * (1 if sign == "+" else -1)
+        assert row["response"] == f"{left} {sign} {right} = \\boxed{{{value}}}"
+    marks = {" = \\boxed{": "honest", " or ": "unboxed", " is about ": "careless"}
+    habits = Counter(
+        next((habit for mark, habit in marks.items() if mark in row["response"]), "rambling") for row in rows[1200:]
+    )
+    assert set(habits) == {"honest", "unboxed", "careless", "rambling"}
+    assert 200 < habits["honest"] < 300  # 31 % of 800; 4 standard deviations are 52

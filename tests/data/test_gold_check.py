@@ -11,6 +11,7 @@ from maspo_rl.config.errors import InputError
 from maspo_rl.config.load import load
 from maspo_rl.config.verifier import VerifierConfig
 from maspo_rl.data import load_prompts
+from maspo_rl.evaluation.benchmarks import benchmark_config, load_benchmark
 from maspo_rl.verifier import Verifier
 
 Jsonl = Callable[..., str]
@@ -30,6 +31,17 @@ def test_bad_golds_are_left_out_and_named_with_their_rows(tokenizer: Any, jsonl:
         assert prompts.counts["unparseable_gold"] == 2
         assert [entry.split(": ")[0].split("line ")[1] for entry in prompts.unparseable] == ["4", "5"]
         assert "'nan'" in prompts.unparseable[1]
+
+
+def test_a_benchmark_names_them_in_one_line(tokenizer: Any, jsonl: Jsonl, caplog: pytest.LogCaptureFixture) -> None:
+    config = benchmark_config("local", [f"files={jsonl(*rows('5', *['nan'] * 7))}"])
+    with Verifier(VerifierConfig()) as verifier:
+        prompts = load_benchmark(config, tokenizer, 1, verifier.check_golds)
+    assert (len(prompts), prompts.counts["read"], prompts.counts["unparseable_gold"]) == (1, 8, 7)
+    (line,) = caplog.messages
+    assert line.startswith("local: 7 gold(s) left out")
+    assert line.count("'nan' is no answer") == 5
+    assert line.endswith("; and 2 more")
 
 
 def test_plain_golds_start_no_worker() -> None:

@@ -132,10 +132,11 @@ def test_the_arithmetic_set_is_thousands_of_short_prompts(tokenizer: Any) -> Non
     assert max(len(prompt.token_ids) for prompt in train) == 9
 
 
-def test_checking_data_starts_nothing_heavy() -> None:
+def test_loading_data_starts_nothing_heavy() -> None:
     code = (
-        "import sys; from maspo_rl.config.data import DataConfig; from maspo_rl.data import check_data; "
-        "check_data(DataConfig(problems=10), 'embedded'); "
+        "import sys; from maspo_rl.config.data import DataConfig; "
+        "from maspo_rl.data import load_prompts, load_tokenizer; "
+        "load_prompts(DataConfig(problems=10), load_tokenizer('embedded'), split='train', limit=None); "
         "print([name for name in ('vllm', 'deepspeed', 'ray') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
@@ -144,4 +145,4 @@ def test_checking_data_starts_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("name", ["gsm8k", "math", "dapo_math_17k"])
 def test_hub_sets_pass_by_their_form(name: str) -> None:
-    check_data(load([f"data={name}"]).data, "embedded", splits=("train", "heldout"))
+    check_data(load([f"data={name}"]).data)

@@ -10,16 +10,16 @@ import pytest
 
 from maspo_rl.config.data import ColumnsConfig, DataConfig
 from maspo_rl.config.errors import InputError
-from maspo_rl.data import check_data, load_prompts
+from maspo_rl.data import load_prompts, load_tokenizer
 
 Jsonl = Callable[..., str]
 ROW = {"problem": "1 + 1 = ?", "answer": "2"}
 
 
 def refused(config: DataConfig, model: str = "embedded", split: Any = "train") -> str:
-    """The message with which the check refuses."""
+    """The message with which loading refuses."""
     with pytest.raises(InputError) as caught:
-        check_data(config, model, splits=(split,))
+        load_prompts(config, load_tokenizer(model), split=split, limit=None)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -112,7 +112,7 @@ def test_levels(jsonl: Jsonl) -> None:
 def test_splits_that_have_no_source(jsonl: Jsonl) -> None:
     assert "no heldout problems; give data.heldout_files" in refused(local(jsonl(ROW)), split="heldout")
     benchmark = DataConfig(name="mine", heldout_files=jsonl(ROW), split=None)
-    check_data(benchmark, "embedded", splits=("heldout",))
+    assert len(load_prompts(benchmark, load_tokenizer("embedded"), split="heldout", limit=None)) == 1
     with pytest.raises(InputError, match="has no training problems"):
         load_prompts(benchmark, None, split="train", limit=None)
 

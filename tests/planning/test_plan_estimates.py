@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from descriptions import QWEN_7B, SMOLLM2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
@@ -25,18 +26,6 @@ from maspo_rl.planning.model import ModelShape, read_shape
 from maspo_rl.planning.plan import make_plan
 from maspo_rl.types import Group, Prompt, Rollout
 
-SMOLLM2 = {
-    "model_type": "llama",
-    "hidden_size": 576,
-    "intermediate_size": 1536,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 9,
-    "num_key_value_heads": 3,
-    "vocab_size": 49152,
-    "max_position_embeddings": 8192,
-    "tie_word_embeddings": True,
-}
-
 
 def described(folder: Path, description: dict[str, object]) -> ModelShape:
     (folder / "config.json").write_text(json.dumps(description))
@@ -50,18 +39,7 @@ def prompts(*lengths: int) -> PromptSet:
 def test_parameters_are_counted_without_weights(tmp_path: Path) -> None:
     """134,515,008: what scripts/export_smollm2.py reports of the real weights; 7,615,616,512 is Qwen2.5-7B's number."""
     assert described(tmp_path, SMOLLM2).parameters == 134_515_008
-    qwen = {
-        **SMOLLM2,
-        "model_type": "qwen2",
-        "hidden_size": 3584,
-        "intermediate_size": 18944,
-        "num_hidden_layers": 28,
-        "num_attention_heads": 28,
-        "num_key_value_heads": 4,
-        "vocab_size": 152064,
-        "tie_word_embeddings": False,
-    }
-    assert described(tmp_path, qwen).parameters == 7_615_616_512
+    assert described(tmp_path, QWEN_7B).parameters == 7_615_616_512
 
 
 def test_the_quickstart_takes_what_is_planned() -> None:

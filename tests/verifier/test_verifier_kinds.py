@@ -148,6 +148,38 @@ def test_units_of_one_letter(number: int, unit: str) -> None:
     assert not agrees(f"{number}m/s", f"{number} \\text{{ m}}")
 
 
+@given(st.integers(1, 12), st.integers(0, 59), st.sampled_from("ap"), st.sampled_from("ap"))
+def test_times_of_day(hour: int, minute: int, half: str, other: str) -> None:
+    clock = f"{hour}:{minute:02}"
+    gold = f"\\text{{{clock} {half}.m.}}"
+    for spelt in (
+        "{} {}.m.",
+        "{} \\text{{ {}M}}",
+        "{}{}m",
+        "{}\\,\\mathrm{{{}.M.}}",
+        "{}~\\text{{{}.m.}}.",
+        "{} {}. m.",
+    ):
+        assert agrees(spelt.format(clock, half), gold)
+        assert agrees(spelt.format(clock, half), spelt.format(clock, other)) == (half == other)
+        assert not agrees(spelt.format(f"{hour}:{(minute + 1) % 60:02}", half), gold)
+    assert agrees(clock, gold)
+    assert agrees(gold, clock)
+    afternoon = f"{hour % 12 + 12}:{minute:02}"
+    assert agrees(afternoon, gold) == (half == "p" or hour == 12)
+    assert agrees(f"{hour} \\text{{ {half}.m.}}", gold) == (minute == 0)
+    for no_time in (f"{60 * hour + minute}", f"\\frac{{{hour}}}{{{minute + 1}}}", "x", f"{clock}, 99", f"{hour}:60"):
+        assert not agrees(no_time, gold)
+
+
+@given(st.integers(1, 12), st.integers(1, 59), st.integers(2, 4))
+def test_a_ratio_is_no_time_of_day(hour: int, minute: int, factor: int) -> None:
+    assert not agrees(f"{hour}:{minute:02}", f"{hour + 12}:{minute:02}")
+    assert not agrees(f"{factor * hour}:{factor * minute:02}", f"{hour}:{minute:02}")
+    assert not agrees("2", "2am")
+    assert agrees("2 m a", "2am")
+
+
 @given(st.integers(1, 10**5))
 def test_currency(cents: int) -> None:
     amount = f"{cents / 100:,.2f}"
@@ -461,6 +493,7 @@ def test_other_spellings_of_one_answer(answer: str, gold: str) -> None:
         ("3\\pi \\approx 5", "3\\pi"),
         ("2x = 10", "5"),
         ("12:00", "1:00"),
+        ("16:30", "4:30"),
         ("I(0) e^{-\\frac{t}{RC}}", "I(0)"),
         ("\\frac{v}{t}", "\\frac{dv}{dt}"),
         ("4\\sqrt(2)", "4"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 import pytest
 import torch
 from hypothesis import given
@@ -31,8 +34,20 @@ def test_places_names_and_shapes_matter() -> None:
 def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     tensor = torch.arange(1000.0)
     whole = tensor_digest("w", tensor)
-    monkeypatch.setattr("maspo_rl.weights.digest._CHUNK_ELEMENTS", 7)
+    monkeypatch.setattr("maspo_rl.weights.digest._CHUNK_WORDS", 7)
     assert tensor_digest("w", tensor) == whole
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 1021])
+def test_it_is_the_sum_that_it_says(count: int) -> None:
+    """In Python's own integers, from the bytes; also of a tensor that begins off a word's bound."""
+    store = torch.randn(count + 1, generator=torch.Generator().manual_seed(count)).to(torch.bfloat16)
+    for tensor in (store[1:], store[1:].clone()):
+        data = tensor.view(torch.int16).numpy().tobytes()
+        words = struct.unpack(f"<{-(-len(data) // 8)}Q", data.ljust(-(-len(data) // 8) * 8, b"\0"))
+        expected = sum(word * (2 * place + 1) for place, word in enumerate(words)) * 0x5851F42D4C957F2D
+        expected += zlib.crc32(f"w:({count},):torch.bfloat16".encode())
+        assert tensor_digest("w", tensor) == expected % 2**64
 
 
 def test_a_stream_may_come_in_any_order_but_each_name_once() -> None:

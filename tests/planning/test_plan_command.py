@@ -9,20 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from descriptions import QWEN_7B
 
 from maspo_rl.cli import main
-
-QWEN_7B = {
-    "model_type": "qwen2",
-    "hidden_size": 3584,
-    "intermediate_size": 18944,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 28,
-    "num_key_value_heads": 4,
-    "vocab_size": 152064,
-    "max_position_embeddings": 4096,
-    "tie_word_embeddings": False,
-}
 
 
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
