@@ -100,10 +100,15 @@ def open_directory(config: Config) -> RunDirectory:
 
 
 def checkpoint_of(config: Config, directory: RunDirectory) -> Path | None:
-    """What the run goes on from. Raises InputError for a named checkpoint that is not whole, and for other ranks."""
+    """What the run goes on from. Raises InputError where none, or not the one named, is whole, and for other ranks."""
     if config.resume in ("auto", "never"):
         found = newest_whole(directory)
         if found is None:
+            if there := directory.checkpoint_steps():
+                raise InputError(
+                    f"{directory.checkpoints}: none of its {len(there)} checkpoints is whole, and beginning anew would "
+                    f"write over the run; choose another run.name, or delete {directory.path}"
+                )
             return None
         checkpoint, manifest = found
     else:

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from stack import RunningStack, quickstart, sequence_batch
 
 from maspo_rl.assembly import learner_settings
+from maspo_rl.cluster import ActorDied
 from maspo_rl.data import load_tokenizer
 from maspo_rl.learner import LearnerGroup, LearnerSettings, SequenceBatch
 
@@ -70,6 +71,17 @@ def test_two_ranks_with_zero_equal_one_without(
     assert losses == pytest.approx(single[0], rel=1e-4, abs=1e-5)
     for name, expected in single[1].items():
         torch.testing.assert_close(weights[name], expected, rtol=0, atol=2e-5)
+
+
+def test_the_rank_that_died_is_named_and_not_the_one_that_lost_it(
+    stack: RunningStack, pair: LearnerGroup, batches: list[SequenceBatch], tmp_path: Path
+) -> None:
+    """The other rank fails at a collective, perhaps before the death is known. Ends `pair`: the last test with it."""
+    pair.begin(settings_of(tmp_path, "learner.ranks=2"))
+    (killed,) = stack.order(("learner_1", "backward", "kill", 1))
+    with pytest.raises(ActorDied, match="learner rank 1 died during 'step'"):
+        pair.step(batches[0])
+    assert killed.exists()
 
 
 def test_a_process_that_has_trained_before_trains_like_a_new_one(
