@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
-# Logits of this many elements are made at a time (float32: 256 MiB); more are recomputed chunk by chunk backwards.
-_CHUNK_ELEMENTS = 1 << 26
+from maspo_rl.learner.logprob import score_tokens
 
 
 class Policy(nn.Module):
-    """A causal language model whose head is applied to response tokens only."""
+    """A causal language model whose head is applied to response tokens only, and gives their scores, not logits."""
 
     def __init__(self, model: nn.Module, temperature: float) -> None:
         super().__init__()
         self.model = model
         self._temperature = temperature
+        # ZeRO-3 has the head's weights together while its forward runs, and again for the backward of what that gave.
+        head = model.get_output_embeddings()  # type: ignore[operator]
+        head.forward = lambda *tensors, **options: _score(head, *tensors, **options)
 
     def forward(
         self, input_ids: Tensor, position: Tensor, target: Tensor, entropy_gradient: bool, proxy_kappa: float | None
@@ -31,33 +30,15 @@ class Policy(nn.Module):
         largest probability (`TokenBatch.proxy_logprob`).
         """
         hidden = self.model.get_decoder()(input_ids=input_ids, use_cache=False).last_hidden_state  # type: ignore[operator]
-        selected = hidden.flatten(0, 1)[position]
-        head = self.model.get_output_embeddings()  # type: ignore[operator]
-        rows = max(1, _CHUNK_ELEMENTS // head.out_features)
-        if len(position) <= rows:
-            return self._score(head, selected, target, entropy_gradient, proxy_kappa)
-        chunks = [
-            checkpoint(self._score, head, *part, entropy_gradient, proxy_kappa, use_reentrant=False)
-            for part in zip(torch.split(selected, rows), torch.split(target, rows), strict=True)
-        ]
-        return tuple(torch.cat(parts) for parts in zip(*chunks, strict=True))
-
-    def _score(
-        self, head: nn.Module, hidden: Tensor, target: Tensor, entropy_gradient: bool, proxy_kappa: float | None
-    ) -> tuple[Tensor, ...]:
-        logits = head(hidden).float() / self._temperature
-        logprobs = functional.log_softmax(logits, dim=-1)
-        with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
-            # A token of probability 0 adds nothing, though its log-prob is minus infinity.
-            entropy = -(logprobs.exp() * logprobs.clamp_min(torch.finfo(torch.float32).min)).sum(-1)
-        logprob = logprobs.gather(-1, target[:, None]).squeeze(-1)
-        if proxy_kappa is None:
-            return logprob, entropy
-        return logprob, entropy, _proxy(logprobs.detach(), logprob.detach(), proxy_kappa)
+        scores: tuple[Tensor, ...] = self.model.get_output_embeddings()(  # type: ignore[operator]
+            hidden.flatten(0, 1)[position],
+            target,
+            temperature=self._temperature,
+            entropy_gradient=entropy_gradient,
+            proxy_kappa=proxy_kappa,
+        )
+        return scores
 
 
-def _proxy(logprobs: Tensor, logprob: Tensor, kappa: float) -> Tensor:
-    """Log-prob [N] of the sampled tokens under the min-p filtered, renormalised `logprobs` [N, V]."""
-    least = logprobs.amax(-1) + math.log(kappa)
-    kept = logprobs.masked_fill(logprobs < least[:, None], -torch.inf).logsumexp(-1)
-    return (logprob - kept).masked_fill(logprob < least, -torch.inf)
+def _score(head: Any, hidden: Tensor, target: Tensor, **options: Any) -> tuple[Tensor, ...]:
+    return score_tokens(hidden, head.weight, head.bias, target, **options)

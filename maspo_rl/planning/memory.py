@@ -13,10 +13,8 @@ from maspo_rl.planning.model import ModelShape
 
 SIZES = {"float32": 4, "bfloat16": 2}
 
-LOGIT_ELEMENTS = 1 << 26
-"""Logits that the learner holds at a time: `_CHUNK_ELEMENTS` of learner/policy.py."""
-LOGIT_COPIES = 5
-"""float32 copies of them at their peak: logits, log-softmax, and three inside the entropy."""
+KEPT_LOGITS = 1 << 26
+"""Logits that wait for the backward pass: `KEPT_ELEMENTS` of learner/logprob.py, which imports what a plan need not."""
 
 LIBRARIES_GIB = {"driver": 0.45, "ray": 0.46, "verifier": 0.02, "engine": 0.75, "learner": 0.46}
 """Python, libraries and their heap in a process of each kind; `ray` is all of Ray's own processes together.
@@ -43,7 +41,7 @@ def memory_section(
     learner, offloaded = learner_state(config, shape, dtype)
     learner |= {
         "activations": activation_bytes(config, shape, dtype, step.rows, step.width) / GIB,
-        "logits": logit_bytes(shape, step.rows * config.rollout.max_new_tokens) / GIB,
+        "logits": logit_bytes(shape, dtype, step.rows * config.rollout.max_new_tokens) / GIB,
         "reference": weights * loss.needs_reference,
     }
     held = {"weights": weights / config.rollout.tensor_parallel}
@@ -113,9 +111,10 @@ def activation_bytes(config: Config, shape: ModelShape, dtype: str, rows: int, w
     return rows * width * (kept + (4 + size) * shape.hidden)
 
 
-def logit_bytes(shape: ModelShape, response_tokens: int) -> int:
-    """The float32 copies of the logits at their peak; beyond `LOGIT_ELEMENTS` they are made chunk by chunk."""
-    return min(response_tokens * shape.vocabulary, LOGIT_ELEMENTS) * 4 * LOGIT_COPIES
+def logit_bytes(shape: ModelShape, dtype: str, response_tokens: int) -> int:
+    """The logits that wait for the backward pass in float32, and the gradient of the head before it is added."""
+    kept = response_tokens * shape.vocabulary
+    return min(kept, KEPT_LOGITS) * 4 + shape.vocabulary * shape.hidden * SIZES[dtype]
 
 
 def _process(parts: Parts, count: int = 1) -> Parts:

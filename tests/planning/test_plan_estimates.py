@@ -17,11 +17,11 @@ from maspo_rl.config.load import load
 from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptSet, embedded_policy_path
 from maspo_rl.learner.batch import SequenceBatch, plan_updates
-from maspo_rl.learner.policy import _CHUNK_ELEMENTS
+from maspo_rl.learner.logprob import KEPT_ELEMENTS
 from maspo_rl.objectives.compose import build_policy_loss
 from maspo_rl.planning.batch import StepShape, step_shape
 from maspo_rl.planning.hardware import GPUS, disk_section, time_section
-from maspo_rl.planning.memory import GIB, LOGIT_ELEMENTS, activation_bytes, learner_state, memory_section
+from maspo_rl.planning.memory import GIB, KEPT_LOGITS, activation_bytes, learner_state, memory_section
 from maspo_rl.planning.model import ModelShape, read_shape
 from maspo_rl.planning.plan import make_plan
 from maspo_rl.types import Group, Prompt, Rollout
@@ -127,7 +127,7 @@ def test_activations_are_what_autograd_keeps(model: str, dtype: str, checkpointi
 
 
 def test_the_planned_logits_are_the_learners() -> None:
-    assert LOGIT_ELEMENTS == _CHUNK_ELEMENTS
+    assert KEPT_LOGITS == KEPT_ELEMENTS
 
 
 @settings(deadline=None, max_examples=30)
