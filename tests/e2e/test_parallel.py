@@ -21,7 +21,8 @@ Trained = tuple[list[float], dict[str, torch.Tensor]]
 
 
 def settings_of(path: Path, *overrides: str) -> LearnerSettings:
-    config = quickstart(path, "trainer.updates_per_step=2", "optimizer.lr=1e-4", *overrides)
+    numbers = ("model.dtype=float32", "trainer.updates_per_step=2", "optimizer.lr=1e-4")
+    config = quickstart(path, *numbers, *overrides)
     # The batches were sampled by another policy than the one that trains on them after the first update.
     config.weights.max_logprob_gap = 100.0
     return learner_settings(config, load_tokenizer("embedded"))
