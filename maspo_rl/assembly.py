@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from maspo_rl.cluster import ActorDied, DeadlineError, engine_places, ray_session
-from maspo_rl.cluster.precision import compute_dtype
-from maspo_rl.config.derived import context_tokens, transfer_backend
+from maspo_rl.config.derived import compute_dtype, context_tokens, transfer_backend
 from maspo_rl.config.schema import Config
 from maspo_rl.data import resolve_model
 from maspo_rl.learner import LearnerGroup, LearnerSettings
