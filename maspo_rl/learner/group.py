@@ -70,7 +70,7 @@ class LearnerGroup:
 
     def save(self, directory: Path) -> None:
         """Every rank writes its share of a checkpoint into `directory`."""
-        self._all("save", directory)
+        self._all("save", directory, told=f"save {directory}")
 
     def load(self, directory: Path) -> None:
         """Every rank takes its share back from `directory`."""
@@ -81,9 +81,9 @@ class LearnerGroup:
         for rank in self._actors:
             ray.kill(rank)
 
-    def _all(self, what: str, *arguments: Any) -> list[Any]:
-        references = [getattr(rank, what).remote(*arguments) for rank in self._actors]
-        key = "learner.timeout_s"
+    def _all(self, method: str, *arguments: Any, told: str | None = None) -> list[Any]:
+        references = [getattr(rank, method).remote(*arguments) for rank in self._actors]
+        what, key = told or method, "learner.timeout_s"
         return list(wait_for(references, seconds=self.timeout_s, who="learner rank", what=what, remedy=key))
 
     def _starting(self, what: str, references: list[Any]) -> list[Any]:

@@ -92,13 +92,13 @@ def test_a_full_disk_ends_the_run_and_the_same_command_goes_on(
 ) -> None:
     """While metrics are written, while the driver saves, while the learner saves; then a shard of the last checkpoint
     is lost."""
-    for process, phase, at, failure in (
-        ("driver", "record", 3, OSError),
-        ("driver", "save", 1, OSError),
-        ("learner_0", "save", 2, ActorFailure),
+    for process, phase, at, failure, told in (
+        ("driver", "record", 3, OSError, ""),
+        ("driver", "save", 1, OSError, ""),
+        ("learner_0", "save", 2, ActorFailure, f"failed at 'save {tmp_path}/run/checkpoints/partial_4': .*"),
     ):
         (happened,) = stack.order((process, phase, "disk_full", at))
-        with pytest.raises(failure, match="No space left on device"):
+        with pytest.raises(failure, match=f"{told}No space left on device"):
             trained(stack, tmp_path)
         assert happened.exists()
     stack.order()
