@@ -33,9 +33,8 @@ class LearnerGroup:
             actor.remote(settings, rank, self._threads, self._logs / f"learner_{rank}.log")
             for rank in range(settings.learner.ranks)
         ]
-        self._places = self._starting("place", [rank.place.remote() for rank in self._actors])
-        *_, address, port = self._places[0]
-        self._started = [rank.start.remote(address, port) for rank in self._actors]
+        self._placing = [rank.place.remote() for rank in self._actors]
+        self._started: list[Any] = []
 
     def restart(self, settings: LearnerSettings) -> None:
         """New processes in place of the present ones, dead or alive, with a fresh policy."""
@@ -46,10 +45,13 @@ class LearnerGroup:
     @property
     def places(self) -> list[tuple[str, str]]:
         """(node id, device id) of each rank."""
-        return [(node, device) for node, device, _, _ in self._places]
+        return [(node, device) for node, device, _, _ in self._starting("place", self._placing)]
 
     def wait_until_ready(self) -> list[int]:
-        """Process ids of the ranks, once all stand."""
+        """Process ids of the ranks, once all stand. The first call has them join each other and load the policy."""
+        if not self._started:
+            *_, address, port = self._starting("place", self._placing)[0]
+            self._started = [rank.start.remote(address, port) for rank in self._actors]
         return self._starting("start", self._started)
 
     def begin(self, settings: LearnerSettings) -> None:
