@@ -29,7 +29,7 @@ def trained(stack: RunningStack, path: Path, disturb: Callable[[int], None] = la
         [
             *("experiment=quickstart", f"run.dir={path}", "run.name=run", "trainer.steps=4", "checkpoint.every=2"),
             *("trainer.prompts_per_step=8", "rollout.samples_per_prompt=4", "data.problems=64"),
-            *("eval.problems=8", "eval.samples=2", "eval.every=2"),
+            *("eval.problems=8", "eval.samples=2", "eval.every=2", "model.dtype=float32"),
         ]
     )
     stack.parts.begin(config)

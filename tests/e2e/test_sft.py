@@ -62,7 +62,8 @@ def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_goes_on(
 
     monkeypatch.setattr(assembly, "running_learners", learners)
     monkeypatch.setattr(ProgressReport, "advance", advance)
-    command = ["sft", "experiment=quickstart", "trainer.steps=4", "trainer.updates_per_step=1", f"run.dir={tmp_path}"]
+    overrides = ["model.dtype=float32", "trainer.steps=4", "trainer.updates_per_step=1", f"run.dir={tmp_path}"]
+    command = ["sft", "experiment=quickstart", *overrides]
     try:
         assert main(command) == 0
         said = capsys.readouterr()
