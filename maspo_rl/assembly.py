@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from maspo_rl.cluster import ActorDied, DeadlineError, engine_places, ray_session
-from maspo_rl.cluster.precision import compute_dtype
-from maspo_rl.config.derived import context_tokens, transfer_backend
+from maspo_rl.config.derived import compute_dtype, context_tokens, transfer_backend
 from maspo_rl.config.schema import Config
 from maspo_rl.data import resolve_model
 from maspo_rl.learner import LearnerGroup, LearnerSettings
@@ -84,7 +83,9 @@ def running_stack(config: Config, tokenizer: Any, directory: RunDirectory) -> It
     logs = directory.logs.resolve()
     with ray_session(config.cluster), _verifier(config) as verifier:
         learners = LearnerGroup(config, learner_settings(config, tokenizer), logs)
-        places = engine_places(config.cluster, config.rollout.engines, config.rollout.tensor_parallel, learners.places)
+        # Engines take longest to start: they wait for the learners' places only where they are to share them.
+        shared = learners.places if config.cluster.colocate else []
+        places = engine_places(config.cluster, config.rollout.engines, config.rollout.tensor_parallel, shared)
         engines = EngineGroup(config, _engine_settings(config), places, logs)
         learners.wait_until_ready()
         engines.wait_until_ready()

@@ -42,10 +42,12 @@ class Imitation:
         self.sampler = PromptSampler(len(demonstrations), config.seed, shuffle=config.data.shuffle)
         self.finished_steps = 0
         self.checkpointed_step: int | None = None
+        self.stop_requested = False
 
     def run(self) -> None:
-        """All steps of `trainer.prompts_per_step` demonstrations each; a checkpoint as configured and at the end."""
-        while self.finished_steps < self.config.trainer.steps:
+        """All steps of `trainer.prompts_per_step` demonstrations each, or those until `stop_requested`; a checkpoint as
+        configured and at the end."""
+        while self.finished_steps < self.config.trainer.steps and not self.stop_requested:
             batch = [self.demonstrations[index] for index in self.sampler.next(self.config.trainer.prompts_per_step)]
             updated = self.learners.step(sequences(batch))
             self.finished_steps += 1

@@ -46,7 +46,6 @@ rm -f "$stamp"
 say "creating .venv for $kind with $("$python" --version) (log: $log)"
 "$python" -m venv .venv >"$log" || fail "no virtual environment; on Debian and Ubuntu: apt install python3-venv"
 pip=(.venv/bin/python -m pip --disable-pip-version-check --no-input)
-# Only what is imported is worth compiling, and Python does that by itself: of 30,000 files most never are.
 install=("${pip[@]}" install --no-compile)
 
 if [[ $kind == cpu ]]; then
@@ -67,6 +66,11 @@ if [[ $kind == cpu ]]; then
     required "${pip[@]}" uninstall --yes torchvision torchaudio torchcodec
 fi
 required .venv/bin/python -c 'import transformers, vllm'
+
+# Where PYTHONDONTWRITEBYTECODE is set, as in many containers, every process of a run would compile what it imports: half
+# of its start. Some files are templates or for another Python and do not compile.
+say "compiling what was installed, on all cores"
+logged .venv/bin/python -m compileall -q -j 0 .venv/lib || true
 
 echo "$wanted" >"$stamp"
 rm -f "$unfinished"

@@ -14,7 +14,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from benchmarks import measure
 from benchmarks.subjects.step import figures
-from maspo_rl.cluster.precision import compute_dtype
+from maspo_rl.config.derived import compute_dtype
 from maspo_rl.config.schema import ClusterConfig, ModelConfig
 from maspo_rl.data import arithmetic, resolve_model
 

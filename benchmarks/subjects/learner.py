@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from benchmarks import measure
 from benchmarks.subjects.rows import sequence_batch, spread_lengths
 from maspo_rl.assembly import learner_settings
-from maspo_rl.cluster.precision import compute_dtype
+from maspo_rl.config.derived import compute_dtype
 from maspo_rl.config.load import load
 from maspo_rl.config.schema import Config
 from maspo_rl.data import load_tokenizer

@@ -16,8 +16,8 @@ import torch
 
 from benchmarks import measure
 from maspo_rl.assembly import running_engines
-from maspo_rl.cluster.precision import compute_dtype
 from maspo_rl.commands.eval import chunk_of, fit
+from maspo_rl.config.derived import compute_dtype
 from maspo_rl.config.evaluation import load_eval
 from maspo_rl.config.schema import Config
 from maspo_rl.data import load_tokenizer

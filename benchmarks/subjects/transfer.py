@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from benchmarks import measure
 from maspo_rl.assembly import running_stack
-from maspo_rl.cluster.precision import compute_dtype
+from maspo_rl.config.derived import compute_dtype
 from maspo_rl.config.load import load
 from maspo_rl.config.schema import Config
 from maspo_rl.report.run_directory import RunDirectory

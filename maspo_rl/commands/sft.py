@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from maspo_rl.commands.stopping import steps_done, stopping_on_signal
 from maspo_rl.config.algorithm import AlgorithmConfig
 from maspo_rl.config.check import check_fills_a_step
 from maspo_rl.config.load import load, save
@@ -17,7 +18,7 @@ from maspo_rl.run import checkpoint_of, open_directory, refuse
 
 
 def main(overrides: list[str]) -> int:
-    """Checks everything, then trains; 0 when the run is at its end."""
+    """Checks everything, then trains. 0 when the run is at its end, or was asked to stop and left a checkpoint."""
     config = load(overrides, method="sft")
     config.algorithm = AlgorithmConfig(name="sft", objective={"name": "raft"})
     # Nobody sampled these responses, so that there are no engine's log-probs to hold the learner's against.
@@ -44,6 +45,8 @@ def main(overrides: list[str]) -> int:
         with running_learners(config, tokenizer, directory) as learners:
             imitation = Imitation(config, learners, demonstrations, directory, on_step)
             imitation.load(checkpoint)
-            imitation.run()
+            with stopping_on_signal(imitation, progress.say):
+                imitation.run()
+    print(steps_done(imitation.finished_steps, config.trainer.steps))
     print(f"policy: {directory.checkpoint(imitation.finished_steps) / 'policy'}")
     return 0

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from maspo_rl.commands.stopping import steps_done, stopping_on_signal
 from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptSet
 from maspo_rl.report.run_directory import RunDirectory
@@ -55,7 +53,7 @@ def _train(run: Run) -> int:
             if resume:
                 progress.say(f"resumed from {resume}")
             progress.say(f"ready after {time.monotonic() - started:.0f} s; logs in {directory.logs}")
-            with _stopping_on_signal(trainer, progress):
+            with stopping_on_signal(trainer, progress.say):
                 supervision.run(trainer)
         draw_curves(directory.read_metrics(), directory.curves, config.run.name or "")
         wandb.close()
@@ -86,28 +84,9 @@ def _inert_objective(config: Config) -> str | None:
     )
 
 
-@contextmanager
-def _stopping_on_signal(trainer: Any, progress: Any) -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM ends the run after the present step, with a checkpoint; the second at once."""
-
-    def stop(number: int, _: object) -> None:
-        if trainer.stop_requested:
-            raise KeyboardInterrupt
-        trainer.stop_requested = True
-        name = signal.Signals(number).name
-        progress.say(f"{name}: finishing this step, then writing a checkpoint; once more to stop at once")
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _summarise(directory: RunDirectory, finished: int, steps: int) -> None:
     metrics = directory.read_metrics()
-    print(f"{finished} of {steps} steps done" + ("" if finished >= steps else "; the same command goes on from here"))
+    print(steps_done(finished, steps))
     for name in sorted({key for line in metrics for key in line if key.startswith("eval/")}):
         values = [(line["step"], line[name]) for line in metrics if name in line]
         (first, before), (last, after) = values[0], values[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from omegaconf import OmegaConf
 
@@ -16,24 +16,22 @@ OmegaConf.register_new_resolver("share", _share, replace=True)
 """`${share:0.2,${rollout.max_new_tokens}}` in a YAML file: that part of a whole number, rounded."""
 
 
+AggregationMode = Literal[
+    "token-mean",
+    "token-sum",
+    "token-sum-norm",
+    "seq-mean-token-mean",
+    "seq-mean-token-sum",
+    "seq-mean-token-sum-norm",
+    "seq-sum-token-mean",
+]
+
+
 @dataclass
 class AggregationConfig:
     """From a loss per token to one number over the optimiser step; the modes are described in docs/algorithms.md."""
 
-    mode: str = field(
-        default="token-mean",
-        metadata={
-            "choices": (
-                "token-mean",
-                "token-sum",
-                "token-sum-norm",
-                "seq-mean-token-mean",
-                "seq-mean-token-sum",
-                "seq-mean-token-sum-norm",
-                "seq-sum-token-mean",
-            )
-        },
-    )
+    mode: str = field(default="token-mean", metadata={"choices": get_args(AggregationMode)})
     constant: float | None = None  # divisor of the two -norm modes; null for the others
 
 

@@ -1,4 +1,12 @@
-"""The two errors that the command line tells in one line: wrong input, and a run that had to stop."""
+"""The two errors that the command line tells in one line: wrong input, and a run that had to stop; and which
+file the machine's own are about."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
@@ -13,3 +21,14 @@ class RunFailure(RuntimeError):
 
     The message names who failed at what, and what to try.
     """
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Names `path` in the error of a full disk, which says of no file when it comes from a write."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC and error.filename is None:
+            error.filename = str(path)
+        raise

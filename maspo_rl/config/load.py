@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from maspo_rl.config.data import DataConfig
-from maspo_rl.config.errors import InputError
+from maspo_rl.config.errors import InputError, naming
 from maspo_rl.config.keys import CONFIGS, GROUPS, choices, leaves, nearest, open_keys
 from maspo_rl.config.schema import Config
 
@@ -60,7 +60,8 @@ def load_data(name: str) -> DataConfig:
 
 def save(config: Config, path: Path) -> None:
     """Writes the whole resolved `config` as YAML."""
-    OmegaConf.save(OmegaConf.structured(config), path)
+    with naming(path):
+        OmegaConf.save(OmegaConf.structured(config), path)
 
 
 def read(path: Path) -> Config:

@@ -33,11 +33,15 @@ def resolve_model(path: str) -> str:
 
 def load_tokenizer(path: str, revision: str | None = None) -> Any:
     """The tokenizer beside a model. Raises InputError where there is none or the hub does not give it."""
-    from transformers import AutoTokenizer  # noqa: PLC0415  seconds that a wrong path must not cost
-
     source = resolve_model(path)
+    # Imported here: seconds that a wrong path must not cost. AutoTokenizer imports torch's compiler and sympy, another
+    # five; for the policy in the package it would choose what is named here.
+    if source == str(embedded_policy_path()):
+        from transformers import TokenizersBackend as Loader  # noqa: PLC0415
+    else:
+        from transformers import AutoTokenizer as Loader  # noqa: PLC0415
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, revision=revision)
+        tokenizer = Loader.from_pretrained(source, revision=revision)
     except (OSError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(f"model.path={path}: no tokenizer could be loaded from it ({reason})") from error

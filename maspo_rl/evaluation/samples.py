@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maspo_rl.config.errors import InputError
+from maspo_rl.config.errors import InputError, naming
 from maspo_rl.evaluation.estimators import Outcome
 from maspo_rl.evaluation.identity import short_digest, verifier_version
 from maspo_rl.report.run_directory import write_jsonl
@@ -71,7 +71,7 @@ class Sampling:
         done = len(prompts) - len(again)
         progress(done)
         judged: Future[None] | None = None
-        with path.open("a", encoding="utf-8") as file, ThreadPoolExecutor(1) as beside:
+        with naming(path), path.open("a", encoding="utf-8") as file, ThreadPoolExecutor(1) as beside:
             for part in missing:
                 groups = self.engines.sample(
                     list(part), self.samples, self.settings, step=_EVALUATION_STEP, version=self.version

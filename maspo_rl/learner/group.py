@@ -33,9 +33,8 @@ class LearnerGroup:
             actor.remote(settings, rank, self._threads, self._logs / f"learner_{rank}.log")
             for rank in range(settings.learner.ranks)
         ]
-        self._places = self._starting("place", [rank.place.remote() for rank in self._actors])
-        *_, address, port = self._places[0]
-        self._started = [rank.start.remote(address, port) for rank in self._actors]
+        self._placing = [rank.place.remote() for rank in self._actors]
+        self._started: list[Any] = []
 
     def restart(self, settings: LearnerSettings) -> None:
         """New processes in place of the present ones, dead or alive, with a fresh policy."""
@@ -46,10 +45,13 @@ class LearnerGroup:
     @property
     def places(self) -> list[tuple[str, str]]:
         """(node id, device id) of each rank."""
-        return [(node, device) for node, device, _, _ in self._places]
+        return [(node, device) for node, device, _, _ in self._starting("place", self._placing)]
 
     def wait_until_ready(self) -> list[int]:
-        """Process ids of the ranks, once all stand."""
+        """Process ids of the ranks, once all stand. The first call has them join each other and load the policy."""
+        if not self._started:
+            *_, address, port = self._starting("place", self._placing)[0]
+            self._started = [rank.start.remote(address, port) for rank in self._actors]
         return self._starting("start", self._started)
 
     def begin(self, settings: LearnerSettings) -> None:
@@ -70,7 +72,7 @@ class LearnerGroup:
 
     def save(self, directory: Path) -> None:
         """Every rank writes its share of a checkpoint into `directory`."""
-        self._all("save", directory)
+        self._all("save", directory, told=f"save {directory}")
 
     def load(self, directory: Path) -> None:
         """Every rank takes its share back from `directory`."""
@@ -81,9 +83,9 @@ class LearnerGroup:
         for rank in self._actors:
             ray.kill(rank)
 
-    def _all(self, what: str, *arguments: Any) -> list[Any]:
-        references = [getattr(rank, what).remote(*arguments) for rank in self._actors]
-        key = "learner.timeout_s"
+    def _all(self, method: str, *arguments: Any, told: str | None = None) -> list[Any]:
+        references = [getattr(rank, method).remote(*arguments) for rank in self._actors]
+        what, key = told or method, "learner.timeout_s"
         return list(wait_for(references, seconds=self.timeout_s, who="learner rank", what=what, remedy=key))
 
     def _starting(self, what: str, references: list[Any]) -> list[Any]:

@@ -6,24 +6,16 @@ micro-batches and ranks is the aggregate of the step: neither value nor gradient
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
 
+from maspo_rl.config.algorithm import AggregationMode
 from maspo_rl.registry import require
 from maspo_rl.types import Totals
 
-Mode = Literal[
-    "token-mean",
-    "token-sum",
-    "token-sum-norm",
-    "seq-mean-token-mean",
-    "seq-mean-token-sum",
-    "seq-mean-token-sum-norm",
-    "seq-sum-token-mean",
-]
-MODES: tuple[str, ...] = get_args(Mode)
+MODES: tuple[str, ...] = get_args(AggregationMode)
 NORMALISED = ("token-sum-norm", "seq-mean-token-sum-norm")
 """The modes that divide by `constant`."""
 

@@ -62,20 +62,67 @@ def readable_source(model_path: str, revision: str | None) -> str:
 
 
 def read_shape(source: str, revision: str | None) -> ModelShape:
-    """The sizes in config.json; parameters are counted on a model built without storage.
+    """The sizes in config.json; parameters are counted in closed form or, of a kind that has none here, on a model
+    built without storage.
 
     Raises InputError where the description cannot be read.
     """
-    import torch  # noqa: PLC0415  seconds that a misspelt key must not cost
-    from transformers import AutoConfig, AutoModelForCausalLM  # noqa: PLC0415
+    from transformers import PreTrainedConfig  # noqa: PLC0415  seconds that a misspelt key must not cost
 
     try:
-        description = AutoConfig.from_pretrained(source, revision=revision)
-        with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(description)
+        description, _ = PreTrainedConfig.get_config_dict(source, revision=revision)
+        return _closed_form(description) or _built(source, revision)
     except (OSError, ValueError, KeyError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(f"model.path={source}: its config.json describes no causal model ({reason})") from error
+
+
+def _closed_form(description: dict[str, Any]) -> ModelShape | None:
+    """The sizes of a Llama, Qwen2 or Qwen3 whose config.json names them all; None for any other model.
+
+    Their configuration classes would fill in defaults, but import the code of the models for a docstring: ten seconds.
+    """
+    kind, head = description.get("model_type"), description.get("head_dim")
+    names = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads")
+    sizes = [size for name in (*names, "vocab_size") if isinstance(size := description.get(name), int)]
+    if kind not in ("llama", "qwen2", "qwen3") or len(sizes) != 6 or min(sizes) < 1 or (kind == "qwen3" and not head):
+        return None
+    layers, hidden, inner, heads, kv_heads, vocabulary = sizes
+    head = head or hidden // heads
+    queries, keys, tied = head * heads, head * kv_heads, description.get("tie_word_embeddings", False)
+    # A layer: its matrices, two normalisations, and what the kind or the description adds.
+    count, tensors = 2 * hidden * (queries + keys) + 3 * hidden * inner + 2 * hidden, 7 + 2
+    if kind == "qwen2":
+        count, tensors = count + queries + 2 * keys, tensors + 3
+    elif description.get("attention_bias"):
+        count, tensors = count + queries + 2 * keys + hidden, tensors + 4
+    if kind == "llama" and description.get("mlp_bias"):
+        count, tensors = count + 2 * inner + hidden, tensors + 3
+    if kind == "qwen3":
+        count, tensors = count + 2 * head, tensors + 2
+    return ModelShape(
+        parameters=layers * count + (1 if tied else 2) * vocabulary * hidden + hidden,
+        tensors=layers * tensors + (2 if tied else 3),
+        layers=layers,
+        hidden=hidden,
+        intermediate=inner,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head,
+        vocabulary=vocabulary,
+        positions=description.get("max_position_embeddings"),
+        head_norms=kind == "qwen3",
+    )
+
+
+def _built(source: str, revision: str | None) -> ModelShape:
+    """The sizes of any causal model, from its own code."""
+    import torch  # noqa: PLC0415
+    from transformers import AutoConfig, AutoModelForCausalLM  # noqa: PLC0415
+
+    description = AutoConfig.from_pretrained(source, revision=revision)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(description)
     text: Any = description.get_text_config()
     return ModelShape(
         parameters=model.num_parameters(),

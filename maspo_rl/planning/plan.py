@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maspo_rl.config.check import Catalogue, check, check_fills_a_step
-from maspo_rl.config.derived import evaluation_data, run_directory, transfer_backend
+from maspo_rl.config.derived import compute_dtype, evaluation_data, run_directory, transfer_backend
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.keys import choices
 from maspo_rl.config.load import load
@@ -59,7 +59,6 @@ def make_plan(overrides: list[str], gpu: str | None = None) -> Plan:
 def _explain(plan: Plan, config: Config, loss: Any, gpu_name: str | None, *, greedy: bool) -> None:
     import torch  # noqa: PLC0415
 
-    from maspo_rl.cluster.precision import compute_dtype  # noqa: PLC0415
     from maspo_rl.data import load_tokenizer  # noqa: PLC0415
     from maspo_rl.planning import batch, hardware, memory, model  # noqa: PLC0415
 

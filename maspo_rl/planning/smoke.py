@@ -10,6 +10,7 @@ import socket
 import sys
 from pathlib import Path
 
+from maspo_rl.config.derived import compute_dtype
 from maspo_rl.config.schema import ClusterConfig, LearnerConfig, ModelConfig, RolloutConfig
 
 _TIMEOUT_S = 60.0
@@ -19,7 +20,6 @@ def vllm(log: Path) -> None:
     """The engine of a run, with the embedded policy, answers one prompt with a few tokens."""
     import torch  # noqa: PLC0415
 
-    from maspo_rl.cluster.precision import compute_dtype  # noqa: PLC0415
     from maspo_rl.data import embedded_policy_path  # noqa: PLC0415
     from maspo_rl.rollout import SampleRequest, SamplingSettings  # noqa: PLC0415
     from maspo_rl.rollout.engine import Engine, EngineSettings  # noqa: PLC0415

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from maspo_rl.config.errors import naming
 from maspo_rl.config.schema import Config
 from maspo_rl.report.manifest import read_manifest
 from maspo_rl.report.run_directory import RunDirectory
@@ -30,9 +31,10 @@ def write_checkpoint(
     """A complete checkpoint of `step`: `state`, of JSON types, beside what the learners save."""
     partial = directory.begin_checkpoint(step)
     save_learners(partial.resolve())
-    (partial / "trainer.json").write_text(json.dumps(state))
     facts = {"ranks": config.learner.ranks, "zero_stage": config.learner.zero_stage}
-    directory.complete_checkpoint(step, config.checkpoint.keep, facts)
+    with naming(partial):
+        (partial / "trainer.json").write_text(json.dumps(state))
+        directory.complete_checkpoint(step, config.checkpoint.keep, facts)
 
 
 def load_checkpoint(checkpoint: Path, load_learners: Callable[[Path], None]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from maspo_rl.config.errors import naming
 from maspo_rl.report.manifest import write_manifest
 from maspo_rl.types import Group
 
@@ -49,7 +50,7 @@ class RunDirectory:
 
     def append_metrics(self, metrics: dict[str, Any]) -> None:
         """One step's metrics as one line, written through to the disk."""
-        with self.metrics.open("a") as file:
+        with naming(self.metrics), self.metrics.open("a") as file:
             file.write(json.dumps(metrics) + "\n")
 
     def read_metrics(self) -> list[dict[str, Any]]:
@@ -126,7 +127,7 @@ def read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
 def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """Writes beside and renames: the file is there whole or as it was."""
     beside = path.with_suffix(".partial")
-    with beside.open("w") as file:
+    with naming(beside), beside.open("w") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     beside.rename(path)
 

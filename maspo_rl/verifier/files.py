@@ -12,7 +12,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TextIO
 
-from maspo_rl.config.errors import InputError
+from maspo_rl.config.errors import InputError, naming
 from maspo_rl.config.verifier import UNNAMED_DATASET, VerifierConfig
 from maspo_rl.types import Verdict
 from maspo_rl.verifier.verifier import Question, Verifier
@@ -81,7 +81,7 @@ def verify_file(path_in: Path, path_out: Path | None, config: VerifierConfig) ->
     if not path_out.parent.is_dir():
         raise InputError(f"{path_out}: its directory does not exist; create {path_out.parent} first")
     partial = path_out.with_name(path_out.name + ".partial")
-    with partial.open("w", encoding="utf-8") as stream:
+    with naming(partial), partial.open("w", encoding="utf-8") as stream:
         counts = _judge_rows(path_in, stream, config)
     os.replace(partial, path_out)
     return counts

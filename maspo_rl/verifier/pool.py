@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -45,6 +46,7 @@ class Pool:
         self._server: ForkServer | None = None
         self._workers: dict[int, Worker] = {}
         self._closed = False
+        self._ending = threading.Event()
         self._refusal, self._refused_until = "", 0.0
         self.restarts = {"deadline": 0, "died": 0, "recycled": 0}
         self.retries = 0
@@ -54,6 +56,8 @@ class Pool:
         """Start the workers in the background; returns at once."""
         with self._lock:
             self._refuse_if_closed()
+            if not self._threads:
+                threading.Thread(target=self._watch_server, name="verifier-server", daemon=True).start()
             while len(self._threads) < self._config.workers:
                 index = len(self._threads)
                 thread = threading.Thread(target=self._serve, args=(index,), name=f"verifier-{index}", daemon=True)
@@ -83,6 +87,7 @@ class Pool:
 
     def close(self) -> None:
         """Kill the workers; jobs that have no verdict end as errors. May be called twice."""
+        self._ending.set()
         with self._lock:
             self._closed = True
             if self._server is not None:
@@ -122,6 +127,22 @@ class Pool:
             else:
                 self._judge(worker, job)
         self._drop_worker(index)
+
+    def _watch_server(self) -> None:
+        """Kills a server that has been stopped for `deadline_s`; the threads start another as they find it gone."""
+        deadline_s, since = self._config.deadline_s, math.inf
+        while not self._ending.wait(min(_IDLE_CHECK_S, deadline_s / 4)):
+            with self._lock:
+                server = self._server
+            since = min(since, time.monotonic()) if server is not None and server.is_stopped() else math.inf
+            if server is not None and time.monotonic() - since >= deadline_s:
+                logging.getLogger(__name__).warning(
+                    "the process that forks the verifier's workers has been stopped for %g s; it was killed with its "
+                    "workers, and others take their places, or raise verifier.deadline_s",
+                    deadline_s,
+                )
+                server.kill()
+                since = math.inf
 
     def _judge(self, worker: Worker, job: Job) -> None:
         job.attempts += 1

@@ -31,6 +31,15 @@ def _hung_up(end: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/<pid>/stat from the state on (proc(5)); none where there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stream:
+            return stream.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
 class ForkServer:
     """Imports once, then forks workers in milliseconds. Ends with the thread that started it, and they with it."""
 
@@ -59,6 +68,10 @@ class ForkServer:
 
     def is_gone(self) -> bool:
         return _hung_up(self.control)
+
+    def is_stopped(self) -> bool:
+        """Whether a signal stopped it (SIGSTOP, SIGTSTP): it lives, and forks nothing."""
+        return _stat(self._process.pid)[:1] == ["T"]
 
     def kill(self) -> None:
         self._process.kill()
@@ -112,12 +125,8 @@ class Worker:
 
     def cpu_s(self) -> float:
         """CPU seconds that it has had so far; 0 when it is gone."""
-        try:
-            with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as stream:
-                fields = stream.read().rpartition(")")[2].split()
-        except OSError:
-            return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        fields = _stat(self.pid)
+        return 0.0 if not fields else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def is_gone(self) -> bool:
         return self._killed or _hung_up(self._end)

@@ -51,6 +51,17 @@ def test_an_honest_answer_is_eleven_tokens(tokenizer: Any) -> None:
     assert ids[-1] == tokenizer.eos_token_id
 
 
+def test_its_tokenizer_is_the_one_that_the_engine_loads() -> None:
+    from transformers import AutoTokenizer  # noqa: PLC0415
+
+    tokenizer = load_tokenizer("embedded")
+    engines = AutoTokenizer.from_pretrained(embedded_policy_path())
+    engines.backend_tokenizer.no_padding()  # a call sets it, as it needs it
+    assert type(tokenizer) is type(engines)
+    assert tokenizer.backend_tokenizer.to_str() == engines.backend_tokenizer.to_str()
+    assert tokenizer.special_tokens_map == engines.special_tokens_map
+
+
 def test_embedded_resolves_to_the_package() -> None:
     assert resolve_model("embedded") == str(embedded_policy_path())
     assert resolve_model("Qwen/Qwen2.5-Math-7B") == "Qwen/Qwen2.5-Math-7B"

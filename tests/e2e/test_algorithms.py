@@ -19,7 +19,7 @@ def test_the_algorithm_is_one_word(algorithm: str, stack: RunningStack, tmp_path
     config = checked_config(
         [
             *("experiment=quickstart", f"algorithm={algorithm}", f"run.dir={tmp_path}", "run.name=run"),
-            *("trainer.steps=2", "trainer.prompts_per_step=8", "trainer.updates_per_step=2"),
+            *("model.dtype=float32", "trainer.steps=2", "trainer.prompts_per_step=8", "trainer.updates_per_step=2"),
             *(
                 "rollout.samples_per_prompt=4",
                 "eval.problems=8",

@@ -27,5 +27,5 @@ def test_the_stack_takes_what_is_planned(stack: RunningStack) -> None:
     groups = stack.sample(stack.publish())
     stack.parts.learners.step(sequence_batch(groups, seed=0))
     smaller = ["trainer.prompts_per_step=8", "rollout.samples_per_prompt=4", "trainer.updates_per_step=2"]
-    plan = make_plan(["experiment=quickstart", *smaller, f"run.dir={stack.config.run.dir}"])
+    plan = make_plan(["experiment=quickstart", "model.dtype=float32", *smaller, f"run.dir={stack.config.run.dir}"])
     assert proportional_gib() == pytest.approx(plan.sections["memory"]["per_node_gib"], rel=0.2)

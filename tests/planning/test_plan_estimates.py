@@ -22,7 +22,7 @@ from maspo_rl.objectives.compose import build_policy_loss
 from maspo_rl.planning.batch import StepShape, step_shape
 from maspo_rl.planning.hardware import GPUS, disk_section, time_section
 from maspo_rl.planning.memory import GIB, KEPT_LOGITS, activation_bytes, learner_state, memory_section
-from maspo_rl.planning.model import ModelShape, read_shape
+from maspo_rl.planning.model import ModelShape, _built, _closed_form, read_shape
 from maspo_rl.planning.plan import make_plan
 from maspo_rl.types import Group, Prompt, Rollout
 
@@ -42,9 +42,32 @@ def test_parameters_are_counted_without_weights(tmp_path: Path) -> None:
     assert described(tmp_path, QWEN_7B).parameters == 7_615_616_512
 
 
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+def test_the_closed_form_counts_what_the_models_code_builds(
+    kind: str, biased: bool, tied: bool, tmp_path: Path
+) -> None:
+    """Heads are wider than their share of the model; of biases Qwen2 knows no choice."""
+    small = {"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "vocab_size": 96} | {
+        "num_attention_heads": 4, "num_key_value_heads": 2, "model_type": kind, "tie_word_embeddings": tied,
+    }  # fmt: skip
+    small |= {"head_dim": 16, "attention_bias": biased, "mlp_bias": biased, "max_position_embeddings": 64}
+    (tmp_path / "config.json").write_text(json.dumps(small))
+    closed = _closed_form(small)
+    assert closed is not None
+    assert closed == _built(str(tmp_path), None)
+
+
+def test_a_model_without_a_closed_form_is_built(tmp_path: Path) -> None:
+    """124,439,808: GPT-2's own count, which its authors round to 124M."""
+    gpt2 = {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257}
+    assert described(tmp_path, gpt2).parameters == 124_439_808
+
+
 def test_the_quickstart_takes_what_is_planned() -> None:
     """3.11 GiB: peak proportional set size of all processes, `python -m benchmarks.step --steps 20`, 4 updates."""
-    planned = make_plan(["experiment=quickstart"]).sections["memory"]["per_node_gib"]
+    planned = make_plan(["experiment=quickstart", "model.dtype=float32"]).sections["memory"]["per_node_gib"]
     assert planned == pytest.approx(3.11, rel=0.2)
 
 

@@ -13,7 +13,8 @@ from maspo_rl.commands import train
 from maspo_rl.config.errors import InputError
 from maspo_rl.config.load import load
 from maspo_rl.config.schema import Config
-from maspo_rl.report.run_directory import RunDirectory
+from maspo_rl.report.checkpoints import write_checkpoint
+from maspo_rl.report.run_directory import RunDirectory, write_jsonl
 from maspo_rl.run import checkpoint_of, open_directory
 
 
@@ -74,3 +75,22 @@ def test_a_full_disk_is_one_line_with_the_remedy(
     assert cli.main(["train"]) == 1
     said = capsys.readouterr().err
     assert said == "maspo-rl: [Errno 28] No space left on device; free some space, and the same command goes on\n"
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
+    """/dev/full refuses every byte with ENOSPC, and says of no file; nor does Python where a write fails."""
+    config, directory = run_in(tmp_path)
+    directory.metrics.unlink(missing_ok=True)
+    directory.metrics.symlink_to("/dev/full")
+    (directory.samples / "step_3.partial").symlink_to("/dev/full")
+
+    def full_for_the_driver(partial: Path) -> None:
+        (partial / "trainer.json").symlink_to("/dev/full")
+
+    for path, write in (
+        (directory.metrics, lambda: directory.append_metrics({"step": 3})),
+        (directory.samples / "step_3.partial", lambda: write_jsonl(directory.samples / "step_3.jsonl", [{}])),
+        (directory.checkpoints / "partial_3", lambda: write_checkpoint(directory, config, 3, {}, full_for_the_driver)),
+    ):
+        with pytest.raises(OSError, match=f"No space left on device: '{path}'"):
+            write()

@@ -107,6 +107,26 @@ def test_a_stopped_worker_is_named_and_costs_no_verdict(caplog: pytest.LogCaptur
         assert wait_until(lambda: not psutil.pid_exists(stopped), 10)
 
 
+def test_a_stopped_fork_server_is_named_within_the_deadline_and_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    """Its workers go on judging meanwhile: without a need for another worker nobody would ask it anything."""
+    with Verifier(VerifierConfig(workers=2, deadline_s=1.0)) as verifier:
+        verifier.judge_many(symbolic(4))
+        assert wait_until(lambda: len(verifier.process_ids()) == 2, 30)
+        before = verifier.process_ids()
+        server = psutil.Process(before[0]).parent()
+        assert server is not None
+        server.suspend()
+        began = time.monotonic()
+        assert wait_until(lambda: "has been stopped for 1 s" in caplog.text, 5)
+        assert 1.0 <= time.monotonic() - began < 2.0
+        assert wait_until(lambda: not server.is_running(), 10)
+        assert wait_until(
+            lambda: len(verifier.process_ids()) == 2 and not set(before) & set(verifier.process_ids()), 30
+        )
+        verdicts = verifier.judge_many(symbolic(60)[20:])
+        assert [verdict.label for verdict in verdicts] == [Label.WRONG, Label.CORRECT] * 20
+
+
 def test_a_judgement_is_made_twice_at_most(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     with Verifier(VerifierConfig(workers=2, function="reward_functions:deadly")) as verifier:
