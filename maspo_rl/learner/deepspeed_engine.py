@@ -99,4 +99,7 @@ def start_engine(
     engine, _, _, _ = deepspeed.initialize(
         model=policy, optimizer=adamw, config=deepspeed_config(learner, dtype), dist_init_required=False
     )
+    if learner.ranks == 1 and not shares:
+        # Nobody to sum with, and DeepSpeed would copy all gradients into one buffer for it and back.
+        engine.enable_backward_allreduce = False
     return engine, adamw
