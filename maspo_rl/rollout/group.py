@@ -11,6 +11,7 @@ from typing import Any
 import ray
 
 from maspo_rl.cluster import ActorDied, DeadlineError, EnginePlace, actor_environment, wait_for
+from maspo_rl.config.derived import engine_threads
 from maspo_rl.config.schema import Config
 from maspo_rl.rollout.engine import Engine, EngineSettings
 from maspo_rl.rollout.requests import SamplingSettings, sample_requests
@@ -30,7 +31,7 @@ class EngineGroup:
         self.timeout_s = config.rollout.timeout_s
         self._start_timeout_s = config.cluster.start_timeout_s
         self._restarts_left = config.cluster.max_restarts
-        self._environment = actor_environment(config.cluster, config.rollout.threads)
+        self._environment = actor_environment(config.cluster, engine_threads(config.rollout))
         self._settings = settings
         self._places = places
         self._logs = logs
