@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal, cast
 
 from maspo_rl.config.data import DataConfig
 from maspo_rl.config.load import load_data
-from maspo_rl.config.schema import ClusterConfig, Config, ModelConfig
+from maspo_rl.config.schema import ClusterConfig, Config, ModelConfig, RolloutConfig
 
 
 def run_directory(config: Config) -> Path:
@@ -37,6 +38,11 @@ def evaluation_tokens(config: Config) -> int:
 def batch_sequences(config: Config) -> int:
     """Responses of one step: prompts_per_step x samples_per_prompt."""
     return config.trainer.prompts_per_step * config.rollout.samples_per_prompt
+
+
+def engine_threads(rollout: RolloutConfig) -> int:
+    """CPU threads of one engine, which all sample at the same time."""
+    return rollout.threads or max(1, (os.cpu_count() or 1) // rollout.engines)
 
 
 def transfer_backend(config: Config) -> str:

@@ -55,7 +55,7 @@ class RolloutConfig:
     max_sequences: int = 256  # sequences that one engine decodes at a time
     kv_cache_gib: float = 1.0  # key-value cache of an engine on CPU, GiB
     gpu_memory_fraction: float = 0.6  # share of a GPU's memory that an engine may use
-    threads: int | None = None  # CPU threads of an engine; null: all cores
+    threads: int | None = None  # CPU threads of an engine; null: all cores divided by the engines
     timeout_s: float = 1800.0  # deadline of one rollout batch
 
 

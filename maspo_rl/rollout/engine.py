@@ -10,6 +10,7 @@ from typing import Any
 
 from maspo_rl.cluster.faults import fault_point
 from maspo_rl.cluster.process import redirect_output
+from maspo_rl.config.derived import engine_threads
 from maspo_rl.config.errors import RunFailure
 from maspo_rl.config.schema import RolloutConfig
 from maspo_rl.rollout.requests import SampleRequest, SamplingSettings
@@ -61,7 +62,7 @@ class Engine:
 
         rollout = settings.rollout
         if not settings.on_gpu:
-            torch.set_num_threads(rollout.threads or os.cpu_count() or 1)
+            torch.set_num_threads(engine_threads(rollout))
         self._tokenizer = AutoTokenizer.from_pretrained(settings.model, revision=settings.revision)
         self._stop_token_ids = _end_tokens(self._tokenizer, GenerationConfig, settings)
         memory: dict[str, Any] = (
@@ -169,6 +170,12 @@ class Engine:
 
     def finish_weight_update(self) -> None:
         self._llm.collective_rpc("finish_weight_update")
+
+    def take_weights(self) -> None:
+        """A whole update, of weights that lie ready: one call across processes instead of three."""
+        self.start_weight_update()
+        self.update_weights({})
+        self.finish_weight_update()
 
     def confirm(self, version: int, digest: str | None) -> None:
         """Accepts the weights received last as `version` if their digest is the sender's on every worker; None is

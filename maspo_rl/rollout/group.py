@@ -11,12 +11,16 @@ from typing import Any
 import ray
 
 from maspo_rl.cluster import ActorDied, DeadlineError, EnginePlace, actor_environment, wait_for
+from maspo_rl.config.derived import engine_threads
 from maspo_rl.config.schema import Config
 from maspo_rl.rollout.engine import Engine, EngineSettings
 from maspo_rl.rollout.requests import SamplingSettings, sample_requests
 from maspo_rl.types import Prompt, Rollout
 
 _PING_S = 60.0
+# glibc gives every weight's packed copy back to the kernel at each transfer and has all its pages zeroed anew, until it
+# has learnt better; these are the most that it learns.
+_KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 
 
 class EngineGroup:
@@ -30,7 +34,9 @@ class EngineGroup:
         self.timeout_s = config.rollout.timeout_s
         self._start_timeout_s = config.cluster.start_timeout_s
         self._restarts_left = config.cluster.max_restarts
-        self._environment = actor_environment(config.cluster, config.rollout.threads)
+        self._environment = actor_environment(config.cluster, engine_threads(config.rollout))
+        if not settings.on_gpu:
+            self._environment |= _KEEP_MEMORY
         self._settings = settings
         self._places = places
         self._logs = logs

@@ -3,41 +3,61 @@
 from __future__ import annotations
 
 import zlib
+from functools import cache
 
 import torch
 from torch import Tensor
 
-_CHUNK_WORDS = 1 << 17  # 1 MiB of words and as much of weights: both stay in a core's cache
-_WORD_BYTES = 8
+_ROW_WORDS = 1 << 13
+_CHUNK_WORDS = 1 << 17  # 1 MiB: it is read twice, the second time out of a core's cache
+WORD_BYTES = 8
 _MULTIPLIER = 0x5851F42D4C957F2D  # an odd 64-bit constant (Knuth's MMIX generator): any flipped bit changes the sum
 _WRAP = 1 << 64
 
 
-def tensor_digest(name: str, tensor: Tensor) -> int:
-    """64-bit checksum of one tensor's name, shape and bytes.
+def weighted_sum(tensor: Tensor, first: int = 0) -> int:
+    """Sum over all 64-bit words w of the tensor's bytes, at positions i from `first`, of w * (2i + 1), modulo 2**64.
 
-    Every 64-bit word w at position i, the last one filled up with zeros, adds w * ((2i + 1) * multiplier) modulo
-    2**64. The weight is odd, so a changed word always changes the sum, and words that change places do too. Integer
-    sums have no rounding: the result is the same on every device.
+    The last word is filled up with zeros. The weight is odd, so a changed word always changes the sum, and words that
+    change places do too. Integer sums have no rounding: the result is the same on every device.
+
+    In rows of C words, i = first + row * C + column. The sum of w * (2 column + 1) is one over the columns' sums, that
+    of w * 2 (first + row * C) one over the rows' sums. So words are only added, and there are few products.
     """
     data = tensor.detach().contiguous().view(-1).view(torch.uint8)
-    total = zlib.crc32(f"{name}:{tuple(tensor.shape)}:{tensor.dtype}".encode())
-    whole = data.numel() // _WORD_BYTES * _WORD_BYTES
-    tail = torch.nn.functional.pad(data[whole:], (0, whole + _WORD_BYTES - data.numel()))
-    weights = _weights(min(_CHUNK_WORDS, whole // _WORD_BYTES + 1), data.device)
-    first, aligned = 0, data.data_ptr() % _WORD_BYTES == 0 == data.storage_offset() % _WORD_BYTES
-    summed = torch.zeros((), dtype=torch.int64, device=data.device)
-    for part in (*torch.split(data[:whole], _CHUNK_WORDS * _WORD_BYTES), tail):
-        words = (part if aligned else part.clone()).view(torch.int64)
-        summed += (words * weights[: len(words)]).sum() + words.sum() * _signed(2 * first * _MULTIPLIER % _WRAP)
-        first += len(words)
-    return (total + int(summed.item())) % _WRAP
+    whole = data.numel() // (_ROW_WORDS * WORD_BYTES) * (_ROW_WORDS * WORD_BYTES)
+    aligned = data.data_ptr() % WORD_BYTES == 0 == data.storage_offset() % WORD_BYTES
+    weights = _odd_numbers(data.device, _ROW_WORDS)
+    columns = torch.zeros_like(weights)
+    rows = []
+    for part in torch.split(data[:whole], _CHUNK_WORDS * WORD_BYTES) if whole else ():
+        words = (part if aligned else part.clone()).view(torch.int64).view(-1, _ROW_WORDS)
+        columns += words.sum(0)
+        rows.append(words.sum(1))
+    tail = data[whole:]
+    if len(tail) % WORD_BYTES or not aligned:
+        tail = torch.nn.functional.pad(tail, (0, -len(tail) % WORD_BYTES)).clone()
+    words = tail.view(torch.int64)
+    columns[: len(words)] += words
+    row = torch.cat([*rows, words.sum()[None]])
+    begins = 2 * (first + _ROW_WORDS * torch.arange(len(row), dtype=torch.int64, device=data.device))
+    return (int((columns * weights).sum().item()) + int((row * begins).sum().item())) % _WRAP
 
 
-def _weights(count: int, device: torch.device) -> Tensor:
-    """(2i + 1) * multiplier of the first `count` positions; those of a later chunk are larger by a constant."""
-    position = torch.arange(count, device=device, dtype=torch.int64)
-    return (2 * position + 1) * _signed(_MULTIPLIER)
+@cache
+def _odd_numbers(device: torch.device, count: int) -> Tensor:
+    return 2 * torch.arange(count, dtype=torch.int64, device=device) + 1
+
+
+def hexdigest(described: str, total: int) -> str:
+    """16 hexadecimal digits of a weighted sum and of what the bytes are said to be."""
+    return f"{(zlib.crc32(described.encode()) + total * _MULTIPLIER) % _WRAP:016x}"
+
+
+def tensor_digest(name: str, tensor: Tensor) -> int:
+    """64-bit checksum of one tensor's name, shape and bytes: `weighted_sum` times an odd multiplier."""
+    described = zlib.crc32(f"{name}:{tuple(tensor.shape)}:{tensor.dtype}".encode())
+    return (described + weighted_sum(tensor) * _MULTIPLIER) % _WRAP
 
 
 class RunningDigest:
@@ -57,7 +77,3 @@ class RunningDigest:
     def hexdigest(self) -> str:
         """16 hexadecimal digits over all tensors, and their number."""
         return f"{self._total:016x}-{len(self._names)}"
-
-
-def _signed(value: int) -> int:
-    return value - _WRAP if value >= _WRAP // 2 else value

@@ -39,6 +39,10 @@ class EngineClient:
         ]
         self._call("init_weight_transfer_engine", infos)
 
+    def take_weights(self) -> None:
+        """A whole update in one call, for engines that find the weights where they lie."""
+        self._call("take_weights")
+
     def start_weight_update(self) -> None:
         self._call("start_weight_update")
 

@@ -26,7 +26,8 @@ from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
 from maspo_rl.weights.digest import RunningDigest
-from maspo_rl.weights.layout import TensorMeta, tensors_in
+from maspo_rl.weights.in_place import InPlace
+from maspo_rl.weights.layout import Segment, TensorMeta
 
 if not torch.cuda.is_available() and torch.cpu._is_amx_tile_supported():
     # A child process that never asked the kernel for the AMX state dies at its first bfloat16 product.
@@ -49,12 +50,16 @@ class SharedMemoryUpdateInfo(WeightTransferUpdateInfo):
 
 
 class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemoryUpdateInfo]):
-    """The engine's side: reads the segment through vLLM's layerwise reload."""
+    """The engine's side: reads the segment, the first time through vLLM's layerwise reload, then in place if the model
+    is one that allows it."""
 
     init_info_cls = SharedMemoryInitInfo
     update_info_cls = SharedMemoryUpdateInfo
 
-    _weights: list[tuple[str, Tensor]]
+    received_digest: str | None = None
+    _segment: Segment | None = None
+    _in_place: InPlace | None = None
+    _learned = False
 
     def init_transfer_engine(self, init_info: SharedMemoryInitInfo) -> None:
         metadata = [
@@ -64,28 +69,44 @@ class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemory
         memory = SharedMemory(init_info.segment)
         # Python before 3.13 registers an opened segment as if it were created here, and would unlink it a second time.
         resource_tracker.unregister(memory._name, "shared_memory")  # type: ignore[attr-defined]
-        self._weights = tensors_in(memory, metadata)
+        self._segment = Segment(memory, metadata)
+        self._in_place, self._learned = None, False
 
     def start_weight_update(self) -> None:
-        initialize_layerwise_reload(self.model)
+        self.received_digest = None
+        if self._in_place is None:
+            initialize_layerwise_reload(self.model)
 
     def finish_weight_update(self) -> None:
+        if self._in_place is None:
+            self._finish_reload()
+        self.received_digest = self._received
+
+    def _finish_reload(self) -> None:
         finalize_layerwise_reload(self.model, self.model_config)
         # A head tied to the embedding gets no weights of its own, so that the reload leaves its packed copy, which the
         # CPU kernels multiply with, as it was before the update: stale logits, and no error.
         for layer in self.model.modules():
             if isinstance(layer, ParallelLMHead):
                 layer.quant_method.process_weights_after_loading(layer)
+        if not self._learned and self._segment is not None:
+            self._in_place, self._learned = InPlace.learn(self.model, self._segment.tensors), True
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
         # The base class ends with an accelerator synchronisation, which a CPU does not have.
         self.receive_weights(self.parse_update_info(update_info))
 
     def receive_weights(self, update_info: SharedMemoryUpdateInfo) -> None:
-        self.model.load_weights(self._weights)
+        if self._segment is None:
+            raise RuntimeError("no segment to read from: init_transfer_engine comes first")
+        self._received = self._segment.digest()
+        if self._in_place is None:
+            self.model.load_weights(self._segment.tensors)
+        else:
+            self._in_place.load()
 
     def shutdown(self) -> None:
-        self._weights = []
+        self._segment = self._in_place = None
 
 
 class _Witness:
@@ -127,10 +148,6 @@ class _Witnessed:
         self.received_digest = self._digest.hexdigest()
 
 
-class WitnessedSharedMemoryEngine(_Witnessed, SharedMemoryEngine):
-    """Shared memory on one CPU machine."""
-
-
 class WitnessedIpcEngine(_Witnessed, IPCWeightTransferEngine):
     """vLLM's CUDA IPC engine: learner and engine on the same devices."""
 
@@ -145,7 +162,7 @@ def engine_backend(backend: str) -> str:
 
 
 for _name, _engine in (
-    ("shared_memory", WitnessedSharedMemoryEngine),
+    ("shared_memory", SharedMemoryEngine),
     ("ipc", WitnessedIpcEngine),
     ("nccl", WitnessedNcclEngine),
 ):

@@ -10,7 +10,7 @@ import torch
 
 from maspo_rl.weights.engine_client import EngineClient
 from maspo_rl.weights.shared_memory import SharedMemorySender
-from maspo_rl.weights.source import GatheredSource
+from maspo_rl.weights.source import DigestedSource, GatheredSource
 
 
 class WeightSender:
@@ -26,25 +26,26 @@ class WeightSender:
         tensor_parallel: int,
         timeout_s: float,
     ) -> None:
-        self._source = GatheredSource(module)
         # Sooner than whoever waits for this rank: the engine that does not answer is named, not the rank.
         client = EngineClient(engines, tensor_parallel, 0.8 * timeout_s)
-        if backend != "shared_memory":
+        self._source = GatheredSource(module) if backend == "shared_memory" else DigestedSource(module)
+        self._transfer: Any = None
+        if isinstance(self._source, DigestedSource):
             self._transfer = _vllm_transfer(backend, rank, len(engines) * tensor_parallel, client, self._source)
-        else:
-            self._transfer = SharedMemorySender(client, self._source) if rank == 0 else None
+        elif rank == 0:
+            self._transfer = SharedMemorySender(client, self._source)
 
-    def send(self) -> str:
-        """Sends all weights to all engines and returns the digest of what was sent."""
+    def send(self) -> str | None:
+        """Sends all weights to all engines and returns the digest of what was sent, which rank 0 knows."""
         if self._transfer is None:
             for _ in self._source:
                 pass
-        else:
-            self._transfer.send_weights()
-        return self._source.digest.hexdigest()
+            return None
+        sent = self._transfer.send_weights()
+        return self._source.digest.hexdigest() if isinstance(self._source, DigestedSource) else sent
 
 
-def _vllm_transfer(backend: str, rank: int, receivers: int, client: EngineClient, source: GatheredSource) -> Any:
+def _vllm_transfer(backend: str, rank: int, receivers: int, client: EngineClient, source: DigestedSource) -> Any:
     """The trainer's end of vLLM's own CUDA IPC or NCCL engine."""
     from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory  # noqa: PLC0415 - ten seconds
     from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo  # noqa: PLC0415

@@ -16,7 +16,7 @@ import torch
 
 from maspo_rl.cluster.faults import fault_point
 from maspo_rl.weights.engine_client import EngineClient
-from maspo_rl.weights.layout import offsets, tensors_in
+from maspo_rl.weights.layout import Segment, offsets
 from maspo_rl.weights.source import GatheredSource
 
 
@@ -40,14 +40,12 @@ class SharedMemorySender:
             )
         finally:
             memory.unlink()
-        self._tensors = tensors_in(memory, metadata)
+        self._segment = Segment(memory, metadata)
 
-    def send_weights(self) -> None:
-        """One update of all engines."""
-        for (_, target), (_, tensor) in zip(self._tensors, self._source, strict=True):
-            target.copy_(tensor)
+    def send_weights(self) -> str:
+        """One update of all engines; the digest of what was sent."""
+        digest = self._segment.fill(self._source)
         if fault_point("learner_0", "sent") == "corrupt":
-            self._tensors[0][1].view(torch.uint8).view(-1)[0] ^= 1
-        self._client.start_weight_update()
-        self._client.update_weights({})
-        self._client.finish_weight_update()
+            self._segment.tensors[0][1].view(torch.uint8).view(-1)[0] ^= 1
+        self._client.take_weights()
+        return digest

@@ -1,4 +1,4 @@
-"""The policy's parameters as a stream, gathered one at a time, digested on the way."""
+"""The policy's parameters as a stream, gathered one at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from maspo_rl.weights.layout import TensorMeta
 
 
 class GatheredSource:
-    """The policy's parameters, whole, one after the other; digests them on the way.
+    """The policy's parameters, whole, one after the other.
 
     Under ZeRO-3 each parameter is gathered when its turn comes and given back before the next: no second copy of the
     model. All ranks must iterate together.
@@ -20,7 +20,6 @@ class GatheredSource:
 
     def __init__(self, module: torch.nn.Module) -> None:
         self._module = module
-        self.digest = RunningDigest()
 
     def metadata(self) -> list[TensorMeta]:
         """What iterating will yield, in its order."""
@@ -32,8 +31,23 @@ class GatheredSource:
     def __iter__(self) -> Iterator[tuple[str, Tensor]]:
         import deepspeed  # noqa: PLC0415 - chooses its accelerator when imported, which the driver must not
 
-        self.digest = RunningDigest()
         for name, parameter in self._module.named_parameters():
-            with deepspeed.zero.GatheredParameters([parameter], enabled=hasattr(parameter, "ds_id")):
-                self.digest.add(name, parameter.data)
+            if not hasattr(parameter, "ds_id"):
                 yield name, parameter.data
+                continue
+            with deepspeed.zero.GatheredParameters([parameter]):
+                yield name, parameter.data
+
+
+class DigestedSource(GatheredSource):
+    """Digests the parameters on the way: the tensors themselves are sent, and nothing else would see their bytes."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__(module)
+        self.digest = RunningDigest()
+
+    def __iter__(self) -> Iterator[tuple[str, Tensor]]:
+        self.digest = RunningDigest()
+        for name, tensor in super().__iter__():
+            self.digest.add(name, tensor)
+            yield name, tensor

@@ -34,11 +34,12 @@ def test_places_names_and_shapes_matter() -> None:
 def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     tensor = torch.arange(1000.0)
     whole = tensor_digest("w", tensor)
-    monkeypatch.setattr("maspo_rl.weights.digest._CHUNK_WORDS", 7)
+    monkeypatch.setattr("maspo_rl.weights.digest._ROW_WORDS", 7)
+    monkeypatch.setattr("maspo_rl.weights.digest._CHUNK_WORDS", 21)
     assert tensor_digest("w", tensor) == whole
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 5, 1021])
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 1021, 4 * (1 << 13), 70_001])
 def test_it_is_the_sum_that_it_says(count: int) -> None:
     """In Python's own integers, from the bytes; also of a tensor that begins off a word's bound."""
     store = torch.randn(count + 1, generator=torch.Generator().manual_seed(count)).to(torch.bfloat16)
