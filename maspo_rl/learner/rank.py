@@ -131,8 +131,8 @@ class LearnerRank:
             timeout_s=timeout_s,
         )
 
-    def send_weights(self) -> str:
-        """Sends the present weights to every engine; the digest of what was sent."""
+    def send_weights(self) -> str | None:
+        """Sends the present weights to every engine; the digest of what was sent, which rank 0 knows."""
         fault_point(self._name, "send_weights")
         if self._sender is None:
             raise RuntimeError("not connected to the engines: call connect after start and after each begin")

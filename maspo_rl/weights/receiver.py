@@ -91,6 +91,8 @@ class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemory
                 layer.quant_method.process_weights_after_loading(layer)
         if not self._learned and self._segment is not None:
             self._in_place, self._learned = InPlace.learn(self.model, self._segment.tensors), True
+            way = "by vLLM's reload, as not all layers are known" if self._in_place is None else "in place"
+            print(f"from now on weights enter {type(self.model).__name__} {way}", flush=True)
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
         # The base class ends with an accelerator synchronisation, which a CPU does not have.

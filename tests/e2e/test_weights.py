@@ -18,6 +18,14 @@ def test_logprobs_agree_after_every_transfer_as_they_do_for_weights_from_disk(st
     assert max(gaps) <= max(2 * gaps[0], 5e-6), gaps
 
 
+def test_the_engines_are_filled_in_place_after_their_first_transfer(stack: RunningStack) -> None:
+    """vLLM's own reload is the way for models that are not known to be dense, and the policy in the package is."""
+    stack.publish()
+    logs = sorted((stack.orders.parent / "shared" / "logs").glob("engine_*.log"))
+    assert len(logs) == stack.config.rollout.engines
+    assert all("from now on weights enter Qwen3ForCausalLM in place" in log.read_text() for log in logs)
+
+
 def test_an_engine_refuses_to_sample_under_a_version_it_does_not_hold(stack: RunningStack) -> None:
     version = stack.publish()
     with pytest.raises(StaleWeights, match=f"asked to sample under policy version {version + 1}"):

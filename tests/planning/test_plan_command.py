@@ -38,7 +38,7 @@ def test_the_quickstart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert (batch["responses_per_step"], batch["responses_per_update"]) == (256, 64)
     assert (batch["responses"], batch["updates"]) == (15_360, 240)
     assert batch["training_prompts"] == 10_000
-    assert plan["sections"]["moved_per_step"]["weights_bytes"] == 4 * 1_145_344
+    assert plan["sections"]["moved_per_step"]["weights_bytes"] == 2 * 4 * 1_145_344  # to two engines
 
 
 def test_a_table_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
