@@ -45,10 +45,12 @@ RUN = (
     # A stopped process is waited for this long.
     *("rollout.timeout_s=20", "learner.timeout_s=20", "cluster.max_restarts=1000"),
 )
+ENGINE = {"generate": STEPS + 3, "update_weights": STEPS + 1, "confirm": STEPS + 1}
 # How often a process comes to a phase in an undisturbed run, at least: an order beyond that would never be carried out.
 ARRIVALS = {
     "driver": {"rollout": STEPS, "learn": STEPS, "transfer": STEPS, "record": STEPS + 1, "save": STEPS // 2},
-    "engine_0": {"generate": STEPS + 3, "update_weights": STEPS + 1, "confirm": STEPS + 1},
+    "engine_0": ENGINE,
+    "engine_1": ENGINE,
     "learner_0": {"step": STEPS, "backward": 2 * STEPS, "send_weights": STEPS + 1, "save": STEPS // 2},
     # Whichever worker judges its third answer first.
     "verifier": {"judge": 3},
@@ -139,7 +141,7 @@ def draw(generator: random.Random, victims: list[str], actions: list[str], once:
     process = generator.choice(victims)
     phase = generator.choice(list(ARRIVALS[process]))
     # A stopped driver is waited for by nobody, and a user's reward function that is stopped is a timeout by contract.
-    action = generator.choice(actions) if process in ("engine_0", "learner_0") else "kill"
+    action = generator.choice(actions) if process.startswith(("engine", "learner")) else "kill"
     at = generator.randint(1, ARRIVALS[process][phase])
     return {"process": process, "phase": phase, "at": at, "action": action, "once": str(once)}
 
