@@ -10,6 +10,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from maspo_rl.config.schema import ClusterConfig
 
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+"""glibc gives large tensors back to the kernel and has all their pages zeroed anew for the next ones, until it has
+learnt better; these are the most that it learns."""
+
 
 @dataclass(frozen=True)
 class EnginePlace:
@@ -32,7 +36,7 @@ def actor_environment(config: ClusterConfig, threads: int | None) -> dict[str, s
             "OMP_NUM_THREADS": str(threads or os.cpu_count() or 1),
             "GOMP_SPINCOUNT": "100000",
             "KMP_BLOCKTIME": "1",
-        }
+        } | KEEP_MEMORY
     return environment
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from maspo_rl.objectives.base import Objective, TokenLoss, entropy_of
-from maspo_rl.objectives.ratio import LOG_RATIO_BOUND, indicator
+from maspo_rl.objectives.ratio import LOG_RATIO_BOUND, indicator, power_of_e
 from maspo_rl.objectives.statistics import sequence_quantile
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
@@ -47,7 +47,7 @@ class Aspo(Objective):
 
     def surrogate(self, batch: TokenBatch, step: Any) -> TokenLoss:
         log_ratio = (batch.logprob - batch.old_logprob).clamp_(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
-        inverted = batch.advantage.sign().neg_().mul_(log_ratio).exp_()
+        inverted = power_of_e(batch.advantage.sign().mul_(log_ratio), -1.0)
         epsilon = self._epsilon(batch)
         bound = indicator(torch.gt, batch.advantage, 0.0)
         bound.mul_(1 / (1 + epsilon) - (1 - epsilon)).add_(1 - epsilon)
@@ -57,7 +57,7 @@ class Aspo(Objective):
         )
         loss = torch.maximum(inverted, bound, out=inverted).mul_(batch.advantage).neg_()
         loss.lerp_((batch.logprob * -self.soft_clip).mul_(batch.advantage), soft)
-        return TokenLoss(loss, slope, log_ratio.exp_(), {})
+        return TokenLoss(loss, slope, power_of_e(log_ratio, in_place=True), {})
 
     def _epsilon(self, batch: TokenBatch) -> Tensor | float:
         if self.epsilon_high_entropy is None:

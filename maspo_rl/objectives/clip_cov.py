@@ -60,14 +60,16 @@ class ClipCov(Objective):
         count = max(int(batch.totals.tokens * self.fraction), 1)
         threshold = float(kth_smallest(lots, count, reduce))
         drawn = candidates[lots <= threshold]
-        rows = batch.sequence[drawn]
-        return Drawn(threshold, sequence_keys(batch)[rows], drawn - sequence_starts(batch)[rows])
+        rows, starts = batch.sequence[drawn], sequence_starts(batch)
+        return Drawn(threshold, sequence_keys(batch, starts)[rows], drawn - starts[rows])
 
     def surrogate(self, batch: TokenBatch, step: Drawn) -> TokenLoss:
         loss, slope, ratio = self._clipped(batch)
-        which, rows = (step.sequence[:, None] == sequence_keys(batch)).nonzero(as_tuple=True)
-        drawn = sequence_starts(batch)[rows] + step.place[which]
-        loss[drawn], slope[drawn] = 0.0, 0.0
+        starts = sequence_starts(batch)
+        which, rows = (step.sequence[:, None] == sequence_keys(batch, starts)).nonzero(as_tuple=True)
+        drawn = starts[rows] + step.place[which]
+        loss.index_fill_(0, drawn, 0.0)
+        slope.index_fill_(0, drawn, 0.0)
         share = len(drawn) / max(len(loss), 1)
         return TokenLoss(loss, slope, ratio, {"policy/covariance_selected": constant(share, loss)})
 

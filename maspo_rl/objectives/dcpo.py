@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maspo_rl.objectives.base import Objective, TokenLoss
-from maspo_rl.objectives.ratio import importance_ratio, one_sided_clip
+from maspo_rl.objectives.ratio import importance_ratio, one_sided_clip, power_of_e
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
 
@@ -38,6 +38,6 @@ class Dcpo(Objective):
         # epsilon_high where A > 0, -epsilon_low where A < 0: one root gives the bound that can bind.
         middle, half = (self.epsilon_high - self.epsilon_low) / 2, (self.epsilon_high + self.epsilon_low) / 2
         epsilon = batch.advantage.sign().mul_(half).add_(middle)
-        bound = (-batch.old_logprob).exp_().mul_(epsilon).add_(0.25).clamp_(min=0).sqrt_().add_(0.5)
+        bound = power_of_e(batch.old_logprob, -1.0).mul_(epsilon).add_(0.25).clamp_(min=0).sqrt_().add_(0.5)
         loss, slope = one_sided_clip(batch.advantage, ratio, ratio_slope, bound.clamp_(max=self.cap))
         return TokenLoss(loss, slope, ratio, {})

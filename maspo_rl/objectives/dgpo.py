@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from maspo_rl.objectives.base import Objective, TokenLoss
-from maspo_rl.objectives.ratio import LOG_RATIO_BOUND, indicator
+from maspo_rl.objectives.ratio import LOG_RATIO_BOUND, indicator, power_of_e
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
 
@@ -44,6 +44,7 @@ class Dgpo(Objective):
         below.mul_(indicator(torch.lt, batch.advantage, 0.0))
         above = (bounded - math.log1p(self.epsilon_high)).clamp_(min=0).mul_(-1 / self.m)
         above.mul_(indicator(torch.gt, batch.advantage, 0.0))
-        loss = below.add_(above).add_(bounded).exp_().mul_(batch.advantage).neg_()
+        surrogate = power_of_e(below.add_(above).add_(bounded), in_place=True)
+        loss = surrogate.mul_(batch.advantage).neg_()
         slope = log_ratio.eq_(bounded).mul_(loss)
-        return TokenLoss(loss, slope, bounded.exp_(), {})
+        return TokenLoss(loss, slope, power_of_e(bounded, in_place=True), {})

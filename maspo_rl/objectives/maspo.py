@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from maspo_rl.objectives.base import Objective, TokenLoss
-from maspo_rl.objectives.ratio import clipped_surrogate, importance_ratio
+from maspo_rl.objectives.ratio import clipped_surrogate, importance_ratio, power_of_e
 from maspo_rl.registry import require
 from maspo_rl.types import TokenBatch
 
@@ -70,13 +70,13 @@ class Maspo(Objective):
             excess.mul_(self._inverse_mass(batch.old_logprob))
         if self.risk:
             self._divide_by_risk(excess, batch.advantage)
-        gate = excess.square_().mul_(-0.5 / self.sigma_base**2).exp_()
+        gate = power_of_e(excess.square_(), -0.5 / self.sigma_base**2, in_place=True)
         pull = (-batch.advantage).mul_(gate)
         return TokenLoss(pull * ratio, ratio_slope.mul_(pull), ratio, {"policy/gate_mean": (gate, gated)})
 
     def _inverse_mass(self, old_logprob: Tensor) -> Tensor:
         """sigma_base / mass, between sigma_base / sigma_high and 1."""
-        inverse = (old_logprob * self.alpha).exp_()
+        inverse = power_of_e(old_logprob, self.alpha)
         return inverse.clamp_(self.sigma_base / self.sigma_high, 1.0) if self.clamps else inverse
 
     def _divide_by_risk(self, excess: Tensor, advantage: Tensor) -> None:

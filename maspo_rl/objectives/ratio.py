@@ -7,6 +7,7 @@ arithmetic has made is reused in place: for a million tokens a fresh one costs m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from maspo_rl.types import TokenBatch
 LOG_RATIO_BOUND = 20.0
 """Log-ratios are clamped to +-20 before exp (verl core_algos.py): e^20 = 4.85e8 stays finite in float32 under every
 power and product used here, and the ratio of a token beyond the bound has no gradient."""
+_LOG2_E = math.log2(math.e)
 
 
 def indicator(comparison: Callable[..., Tensor], left: Tensor, right: Tensor | float) -> Tensor:
@@ -27,18 +29,25 @@ def indicator(comparison: Callable[..., Tensor], left: Tensor, right: Tensor | f
     return comparison(left, right, out=torch.empty_like(left))
 
 
+def power_of_e(exponent: Tensor, scale: float = 1.0, *, in_place: bool = False) -> Tensor:
+    """exp(scale * exponent) [N], as a power of two: on a CPU in a quarter of exp's time."""
+    factor = scale * _LOG2_E
+    return (exponent.mul_(factor) if in_place else exponent * factor).exp2_()
+
+
 def importance_ratio(batch: TokenBatch) -> tuple[Tensor, Tensor]:
     """r[N] = exp(clamp(logprob - old_logprob, -20, 20)) and dr / dlogprob [N]: r, or 0 beyond the bound."""
     log_ratio = batch.logprob - batch.old_logprob
     bounded = log_ratio.clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
     inside = log_ratio.eq_(bounded)
-    ratio = bounded.exp_()
+    ratio = power_of_e(bounded, in_place=True)
     return ratio, inside.mul_(ratio)
 
 
 def bounded_ratio(batch: TokenBatch) -> Tensor:
     """r[N] alone, for a gradient that is not a multiple of dr / dlogprob."""
-    return (batch.logprob - batch.old_logprob).clamp_(-LOG_RATIO_BOUND, LOG_RATIO_BOUND).exp_()
+    log_ratio = (batch.logprob - batch.old_logprob).clamp_(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
+    return power_of_e(log_ratio, in_place=True)
 
 
 def clipped_surrogate(

@@ -73,9 +73,9 @@ def _unsorted(key: int, bits: int) -> float:
     return float(value)
 
 
-def sequence_keys(batch: TokenBatch) -> Tensor:
-    """A hash [S] int64 of each sequence's length and of its last old log-probability, the same for every split."""
-    starts = sequence_starts(batch)
+def sequence_keys(batch: TokenBatch, starts: Tensor) -> Tensor:
+    """A hash [S] int64 of each sequence's length and of its last old log-probability, the same for every split;
+    `starts` are `sequence_starts`."""
     if not len(batch.old_logprob):
         return starts[:-1]
     last = (starts[1:] - 1).clamp_(min=0)
@@ -86,7 +86,8 @@ def token_lot(batch: TokenBatch, tokens: Tensor) -> Tensor:
     """A lot in [0, 1) for each of the `tokens` (indices [K]), float64 [K]: a hash of its sequence and its place there,
     so that it is the same for every split."""
     rows = batch.sequence[tokens]
-    mixed = _mix((tokens - sequence_starts(batch)[rows]) * _ODD + sequence_keys(batch)[rows])
+    starts = sequence_starts(batch)
+    mixed = _mix((tokens - starts[rows]) * _ODD + sequence_keys(batch, starts)[rows])
     return (mixed & (2**53 - 1)).double() * 2.0**-53
 
 

@@ -18,9 +18,6 @@ from maspo_rl.rollout.requests import SamplingSettings, sample_requests
 from maspo_rl.types import Prompt, Rollout
 
 _PING_S = 60.0
-# glibc gives every weight's packed copy back to the kernel at each transfer and has all its pages zeroed anew, until it
-# has learnt better; these are the most that it learns.
-_KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 
 
 class EngineGroup:
@@ -35,8 +32,6 @@ class EngineGroup:
         self._start_timeout_s = config.cluster.start_timeout_s
         self._restarts_left = config.cluster.max_restarts
         self._environment = actor_environment(config.cluster, engine_threads(config.rollout))
-        if not settings.on_gpu:
-            self._environment |= _KEEP_MEMORY
         self._settings = settings
         self._places = places
         self._logs = logs
