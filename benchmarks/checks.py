@@ -5,7 +5,8 @@
 One run of the quickstart on the real stack. What the driver checks is timed where it happens: guards over the metrics,
 and the engines' confirmation of version and digest. What engines and learner check inside their own work is timed on
 the side, with the same tensors and as many tokens as the run's steps had: the digest at each end of a transfer, the
-comparison of log-probs, the norm of the gradient. One JSON line; `share` is the sum over the median step.
+comparison of log-probs, the norm of the gradient. One JSON line; `share` is the sum over the median step. Apart from
+them, `diagnostics_share` is that of what each micro-batch says about its gradient.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 
+from benchmarks import objectives
 from maspo_rl.assembly import running_stack
 from maspo_rl.data import embedded_policy_path
 from maspo_rl.learner.rank import _add_agreement
 from maspo_rl.learner.statistics import Statistics
+from maspo_rl.objectives import build
+from maspo_rl.objectives.diagnostics import diagnose
 from maspo_rl.run import checked_config, prepare
+from maspo_rl.types import TokenBatch
 from maspo_rl.weights.digest import RunningDigest
 
 WARM_UP = 5
@@ -50,9 +55,11 @@ def main() -> None:
         "logprob_agreement": seconds(functools.partial(agreement, tokens)),
         "gradient_norm": updates * seconds(functools.partial(torch._foreach_norm, list(model.parameters()))),
     }
+    diagnostics = updates * seconds(functools.partial(diagnosed, objectives.tokens(tokens // updates, seed=0)))
     milliseconds = {name: round(1000 * value, 3) for name, value in costs.items()}
     figures = {"steps": len(lines), "step_ms": round(1000 * step, 1), "costs_ms": milliseconds}
-    print(json.dumps({"benchmark": "checks", **figures, "share": round(sum(costs.values()) / step, 4)}))
+    shares = {"share": sum(costs.values()) / step, "diagnostics_share": diagnostics / step}
+    print(json.dumps({"benchmark": "checks", **figures} | {name: round(value, 4) for name, value in shares.items()}))
 
 
 def run(steps: int) -> tuple[list[dict[str, Any]], dict[str, list[float]]]:
@@ -105,6 +112,14 @@ def agreement(tokens: int) -> None:
     """The comparison of engine and learner over the tokens of a step."""
     statistics_of_step = Statistics(torch.device("cpu"))
     _add_agreement(statistics_of_step, torch.rand(tokens), torch.rand(tokens))
+
+
+def diagnosed(batch: TokenBatch) -> None:
+    """The diagnostics of one micro-batch, and their sums."""
+    loss = build("maspo").token_loss(batch)
+    statistics_of_step = Statistics(torch.device("cpu"))
+    for name, metric in diagnose(batch, loss.ratio, loss.slope, torch.ones(())).items():
+        statistics_of_step.add(name, *(metric if isinstance(metric, tuple) else (metric,)))
 
 
 if __name__ == "__main__":
