@@ -39,7 +39,7 @@ def our_logprob(model: HeadAlone, target: Tensor) -> Tensor:
 
 def naive_logprob(model: HeadAlone, target: Tensor) -> Tensor:
     """All logits at once."""
-    logits = model.head(model.hidden).float()
+    logits = nn.functional.linear(model.hidden, model.head.weight).float()
     return torch.log_softmax(logits, dim=-1).gather(-1, target[:, None]).squeeze(-1)
 
 

@@ -59,13 +59,13 @@ class _Place:
 
     def is_filled(self) -> bool:
         """Whether the layer, as vLLM's own loader left it, holds exactly these parts where they would be put."""
+        whole = self.stacked()
         if not self.packs:
             present = getattr(self.layer, self.name).data
-            whole = self.stacked()
             # A kernel may keep its bias in a format of its own.
             return present.shape[1:] == whole.shape[1:] and torch.equal(present[: len(whole)], whole.to(present.dtype))
-        whole = self.stacked()
-        if whole.shape != (self.layer.output_size_per_partition, self.layer.input_size_per_partition):
+        shape = (self.layer.output_size_per_partition, self.layer.input_size_per_partition)
+        if whole.shape != shape or whole.dtype != self.layer.params_dtype:
             return False
         probe = torch.randn(4, whole.shape[1], dtype=whole.dtype)
         before = self.layer.cpu_linear(probe, self.layer.weight, None)

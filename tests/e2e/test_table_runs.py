@@ -27,7 +27,7 @@ SMALL = TableConfig(
     overrides=[
         *("experiment=quickstart", "trainer.steps=2", "trainer.prompts_per_step=8", "trainer.updates_per_step=2"),
         *("rollout.samples_per_prompt=4", "eval.every=0", "eval.at_start=false", "eval.problems=16", "eval.samples=2"),
-        *("data.problems=64", "optimizer.lr=1e-3"),
+        *("data.problems=64", "optimizer.lr=1e-3", "model.dtype=float32"),
     ],
     baseline="GRPO",
     k=2,
