@@ -33,7 +33,8 @@ class Prompt:
 class Rollout:
     """One sampled response: token ids as sampled (stop token included), never re-encoded text.
 
-    `logprobs` are the engine's natural logs at the sampling temperature, one per token. `version` is the policy
+    `logprobs` are the engine's natural logs at the sampling temperature, one per token, or none where
+    `SamplingSettings.logprobs` is false. `version` is the policy
     version that sampled all of it. `text` is for the verifier and for people.
     """
 

@@ -36,7 +36,7 @@ from maspo_rl.run import open_directory, refuse
 _SUMMARY = "evaluation.json"
 # Requests of a chunk for each sequence that the engines decode at a time. More: less idling while the last responses
 # of a chunk end. Fewer: more often a mark on the progress bar, and less to lose.
-_WAVES_GPU, _WAVES_CPU = 4, 2
+_WAVES = 4
 
 
 def main(arguments: list[str]) -> int:
@@ -128,8 +128,7 @@ def _sample(
 
 def chunk_of(config: Config) -> int:
     """Problems that are sampled in one call."""
-    waves = _WAVES_GPU if config.cluster.gpus_per_node else _WAVES_CPU
-    return max(1, math.ceil(waves * config.rollout.max_sequences * config.rollout.engines / config.eval.samples))
+    return max(1, math.ceil(_WAVES * config.rollout.max_sequences * config.rollout.engines / config.eval.samples))
 
 
 def progress_bar(console: Console) -> Progress:

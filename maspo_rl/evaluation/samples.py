@@ -6,7 +6,6 @@ Every reported number is computed from such files, so that it can be computed ag
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -54,15 +53,14 @@ class Sampling:
         chunk: int,
         progress: Callable[[int], None] = lambda problems: None,
     ) -> None:
-        """Appends to `path` what it lacks of all samples of `prompts`, in equal chunks of at most `chunk` problems.
+        """Appends to `path` what it lacks of all samples of `prompts`, `chunk` problems at a time.
 
         A chunk is judged and written while the next is sampled. `mark` names model, prompts and sampling; chunks that
         are there whole under it are not sampled again, so that what was stopped goes on as if it had not been, and a
         stop loses the present chunk alone. `progress` is told the number of problems sampled. Raises InputError where
         `path` holds samples under another mark.
         """
-        size = math.ceil(len(prompts) / math.ceil(len(prompts) / chunk))
-        parts = [prompts[start : start + size] for start in range(0, len(prompts), size)]
+        parts = [prompts[start : start + chunk] for start in range(0, len(prompts), chunk)]
         there = complete(path, mark, self.samples)
         missing = [part for part in parts if any(prompt.id not in there for prompt in part)]
         again = {prompt.id for part in missing for prompt in part}

@@ -11,7 +11,10 @@ from maspo_rl.types import Prompt
 
 @dataclass(frozen=True, slots=True)
 class SamplingSettings:
-    """How responses are drawn. `top_k` 0 is off; `max_new_tokens` counts the stop token; `seed` is the run's."""
+    """How responses are drawn. `top_k` 0 is off; `max_new_tokens` counts the stop token; `seed` is the run's.
+
+    Without `logprobs`, which nobody but the learner reads, an engine does not take the log-softmax of every token.
+    """
 
     temperature: float
     top_p: float
@@ -19,6 +22,7 @@ class SamplingSettings:
     max_new_tokens: int
     stop: tuple[str, ...]
     seed: int
+    logprobs: bool = True
 
     @classmethod
     def for_training(cls, config: Config) -> SamplingSettings:
@@ -30,7 +34,7 @@ class SamplingSettings:
     def for_evaluation(cls, config: Config) -> SamplingSettings:
         limit = config.eval.max_new_tokens or config.rollout.max_new_tokens
         stop = tuple(config.rollout.stop)
-        return cls(config.eval.temperature, config.eval.top_p, 0, limit, stop, config.seed)
+        return cls(config.eval.temperature, config.eval.top_p, 0, limit, stop, config.seed, logprobs=False)
 
 
 @dataclass(frozen=True, slots=True)
