@@ -34,8 +34,8 @@ class Rollout:
     """One sampled response: token ids as sampled (stop token included), never re-encoded text.
 
     `logprobs` are the engine's natural logs at the sampling temperature, one per token, or none where
-    `SamplingSettings.logprobs` is false. `version` is the policy
-    version that sampled all of it. `text` is for the verifier and for people.
+    `SamplingSettings.logprobs` is false. `version` is the policy version that sampled all of it. `text` is for the
+    verifier and for people.
     """
 
     prompt_id: str
