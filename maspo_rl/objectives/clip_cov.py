@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from maspo_rl.objectives.base import Objective, TokenLoss, constant
@@ -17,12 +19,11 @@ from maspo_rl.types import Reduce, TokenBatch
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Of an optimiser step: candidates whose lot is at most `threshold` lose their gradient. Those of this rank: their
-    sequence's key and their place in it, [D] each."""
+    """Of an optimiser step: candidates whose lot is at most `threshold` lose their gradient. Those of this rank: the
+    places within their sequence, by its key."""
 
     threshold: float
-    sequence: Tensor = field(compare=False)
-    place: Tensor = field(compare=False)
+    places: dict[int, list[int]] = field(compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,13 +62,18 @@ class ClipCov(Objective):
         threshold = float(kth_smallest(lots, count, reduce))
         drawn = candidates[lots <= threshold]
         rows, starts = batch.sequence[drawn], sequence_starts(batch)
-        return Drawn(threshold, sequence_keys(batch, starts)[rows], drawn - starts[rows])
+        places: dict[int, list[int]] = defaultdict(list)
+        keys = sequence_keys(batch, starts)[rows].tolist()
+        for key, place in zip(keys, (drawn - starts[rows]).tolist(), strict=True):
+            places[key].append(place)
+        return Drawn(threshold, dict(places))
 
     def surrogate(self, batch: TokenBatch, step: Drawn) -> TokenLoss:
         loss, slope, ratio = self._clipped(batch)
         starts = sequence_starts(batch)
-        which, rows = (step.sequence[:, None] == sequence_keys(batch, starts)).nonzero(as_tuple=True)
-        drawn = starts[rows] + step.place[which]
+        found = zip(starts.tolist(), sequence_keys(batch, starts).tolist(), strict=False)
+        rows = [start + place for start, key in found for place in step.places.get(key, ())]
+        drawn = torch.tensor(rows, dtype=torch.int64, device=starts.device)
         loss.index_fill_(0, drawn, 0.0)
         slope.index_fill_(0, drawn, 0.0)
         share = len(drawn) / max(len(loss), 1)
