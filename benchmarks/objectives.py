@@ -3,6 +3,7 @@
 `times_plain`: its fastest repetition over plain's fastest, the two taking turns, on one batch of all tokens;
 `times_plain_micro`: in micro-batches of the learner's default size, where calls cost more than numbers.
 `floats_per_token`: most float32 values per token alive at a time, beyond the input and its gradient.
+All in the memory settings of a learner's process (`KEEP_MEMORY`), which the C library reads when a process starts.
 `observe_ms`: the statistics over the step that some objectives take first. `diagnostics`: what the always-on metrics of
 a step add.
 """
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 import time
 import weakref
 from collections.abc import Callable
@@ -21,6 +24,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from maspo_rl.cluster.placement import KEEP_MEMORY
 from maspo_rl.config.schema import LearnerConfig
 from maspo_rl.objectives import build, catalogue
 from maspo_rl.objectives.base import Objective
@@ -136,6 +140,10 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
+    if not KEEP_MEMORY.items() <= os.environ.items():
+        os.execve(
+            sys.executable, [sys.executable, "-m", "benchmarks.objectives", *sys.argv[1:]], os.environ | KEEP_MEMORY
+        )
     torch.set_num_threads(options.threads)
     batches = [tokens(options.micro_batch, seed) for seed in range(-(-options.tokens // options.micro_batch))]
     for name in options.names or catalogue():
