@@ -170,19 +170,15 @@ class _Chunk:
 
     def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
         """(vocabulary entries, logits [n, entries]), which may be overwritten. Those not kept share their memory."""
-        again = bool(self.kept)
-        room = self._room() if self.kept is None else None
-        for index, start in enumerate(range(0, len(self.weight), self._width)):
-            entries = slice(start, min(start + self._width, len(self.weight)))
-            if self.kept and again:
-                yield entries, self.kept[index]
-                continue
-            shape = (len(self.hidden), entries.stop - start)
-            block = (
-                self.hidden.new_empty(shape, dtype=self._dtype)
-                if room is None
-                else room[: math.prod(shape)].view(shape)
-            )
+        starts = range(0, len(self.weight), self._width)
+        parts = [slice(start, min(start + self._width, len(self.weight))) for start in starts]
+        if self.kept:
+            yield from zip(parts, self.kept, strict=True)
+            return
+        shared = self._room() if self.kept is None else None
+        for entries in parts:
+            shape = (len(self.hidden), entries.stop - entries.start)
+            block = (self._room() if shared is None else shared)[: math.prod(shape)].view(shape)
             if self.hidden.dtype == self._dtype:
                 torch.mm(self.hidden, self.weight[entries].T, out=block)
             else:

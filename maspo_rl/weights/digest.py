@@ -51,13 +51,16 @@ def _odd_numbers(device: torch.device, count: int) -> Tensor:
 
 def hexdigest(described: str, total: int) -> str:
     """16 hexadecimal digits of a weighted sum and of what the bytes are said to be."""
-    return f"{(zlib.crc32(described.encode()) + total * _MULTIPLIER) % _WRAP:016x}"
+    return f"{_combined(described, total):016x}"
 
 
 def tensor_digest(name: str, tensor: Tensor) -> int:
     """64-bit checksum of one tensor's name, shape and bytes: `weighted_sum` times an odd multiplier."""
-    described = zlib.crc32(f"{name}:{tuple(tensor.shape)}:{tensor.dtype}".encode())
-    return (described + weighted_sum(tensor) * _MULTIPLIER) % _WRAP
+    return _combined(f"{name}:{tuple(tensor.shape)}:{tensor.dtype}", weighted_sum(tensor))
+
+
+def _combined(described: str, total: int) -> int:
+    return (zlib.crc32(described.encode()) + total * _MULTIPLIER) % _WRAP
 
 
 class RunningDigest:
