@@ -35,7 +35,6 @@ class Bapo(Objective):
     Dual clip 3 as in the authors' code.
     """
 
-    needs_step: ClassVar[bool] = True
     observes_live: ClassVar[bool] = True
 
     target: float = 0.4

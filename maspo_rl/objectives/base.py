@@ -46,7 +46,7 @@ class Objective(ABC):
     """
 
     needs_step: ClassVar[bool] = False
-    """`observe` must see the whole optimiser step before its first micro-batch."""
+    """`observe` must see the whole optimiser step before its first micro-batch: true of a class that has its own."""
     observes_live: ClassVar[bool] = False
     """`observe` uses live log-probabilities; otherwise `logprob` of its batch may repeat `old_logprob`."""
     on_policy_twin: ClassVar[str | None] = None
@@ -55,6 +55,10 @@ class Objective(ABC):
     """The loss is one number a sequence, repeated on each of its tokens; made for seq-mean-token-mean."""
 
     dual_clip: float | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.needs_step = cls.observe is not Objective.observe
 
     def __post_init__(self) -> None:
         if self.dual_clip is not None:
@@ -90,11 +94,9 @@ class Objective(ABC):
         return TokenLoss(with_gradient(batch.logprob, loss, slope), slope, own.ratio, metrics)
 
     def observe(self, batch: TokenBatch, reduce: Reduce) -> Any:
-        """Statistics over the whole optimiser step, the same on every rank; called when `needs_step`.
-
-        `batch` holds all tokens of this rank's part of the step, without gradient.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has needs_step, but no observe")
+        """Statistics over the whole optimiser step, the same on every rank; called when `needs_step`. `batch` holds all
+        tokens of this rank's part of the step, without gradient."""
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """State across steps, for the checkpoint."""

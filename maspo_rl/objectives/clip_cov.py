@@ -35,7 +35,6 @@ class ClipCov(Objective):
     The lot of a token is a hash of its sequence and place (`token_lot`): random, but the same for every split.
     """
 
-    needs_step: ClassVar[bool] = True
     observes_live: ClassVar[bool] = True
 
     fraction: float = 2e-4

@@ -30,7 +30,6 @@ class KlCov(Objective):
     fraction 2e-4 is the paper's for 32B, 2e-3 for 7B.
     """
 
-    needs_step: ClassVar[bool] = True
     observes_live: ClassVar[bool] = True
 
     fraction: float = 2e-4

@@ -25,7 +25,6 @@ class LpReg(Objective):
     `proxy_kappa` is the min-p filter that makes `proxy_logprob`: of the live policy, at each update.
     """
 
-    needs_step: ClassVar[bool] = True
     observes_live: ClassVar[bool] = True
 
     fraction: float = 0.01
