@@ -209,7 +209,6 @@ def settings(model: str, device: Device, shapes: Shapes) -> LearnerSettings:
         model=model,
         revision=None,
         dtype=str(device.dtype).removeprefix("torch."),
-        attention=config.model.attention,
         temperature=1.0,
         pad_token_id=0,
         updates_per_step=1,

@@ -20,6 +20,7 @@ def main() -> None:
     parser = measure.parser(__doc__)
     parser.add_argument("--model", default="embedded", help="embedded, or the directory of a policy")
     parser.add_argument("--tokens", type=int, nargs="+", default=[1024, 4096, 16384, 65536])
+    parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"], default="auto", help="of the weights")
     parser.add_argument("--micro-batch-tokens", type=int, default=1024)
     options = parser.parse_args()
     subjects = {f"{tokens} tokens": Subject("subjects.scaling:steps", {"tokens": tokens}) for tokens in options.tokens}

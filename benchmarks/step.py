@@ -19,11 +19,11 @@ PEER = "trl, 1 update"
 SIZES = {
     "embedded": {
         **{"prompts": 32, "max_new_tokens": 24, "peer_rows": 256, "micro_batch_tokens": 2048},
-        **{"engines": 2, "attention": "eager"},
+        "engines": 2,
     },
     "directory": {
         **{"prompts": 8, "max_new_tokens": 256, "peer_rows": 8, "micro_batch_tokens": 1024},
-        **{"engines": 1, "attention": "sdpa"},
+        "engines": 1,
     },
 }
 TARGETS = {

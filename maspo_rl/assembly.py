@@ -140,7 +140,6 @@ def learner_settings(config: Config, tokenizer: Any) -> LearnerSettings:
         model=resolve_model(config.model.path),
         revision=config.model.revision,
         dtype=dtype,
-        attention=config.model.attention,
         temperature=config.rollout.temperature,
         pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
         updates_per_step=config.trainer.updates_per_step,

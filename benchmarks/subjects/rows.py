@@ -22,19 +22,25 @@ def spread_lengths(rows: int, mean: int) -> list[int]:
     return [int(length) for length in np.random.default_rng(0).permutation(lengths)]
 
 
-def sequence_batch(lengths: list[int], vocabulary: int) -> SequenceBatch:
-    """Random tokens and advantages; prompts of `PROMPT_TOKENS`, of half the row where that is less."""
+def sequence_batch(lengths: list[int], vocabulary: int, prompt_tokens: int = PROMPT_TOKENS) -> SequenceBatch:
+    """Random tokens and advantages. Each `GROUP` rows share a prompt of `prompt_tokens`, or of half of their shortest
+    where that is less."""
     random = np.random.default_rng(1)
     length = np.array(lengths, np.int64)
-    prompt = np.minimum(PROMPT_TOKENS, length // 2)
+    group = np.arange(len(length)) // GROUP
+    shortest = np.minimum.reduceat(length, np.flatnonzero(np.diff(group, prepend=-1)))
+    prompt = np.minimum(prompt_tokens, shortest // 2)[group]
     response = length - prompt
+    token_ids, start = random.integers(5, vocabulary, int(length.sum())), np.concatenate([[0], np.cumsum(length)])
+    for row in np.flatnonzero(np.diff(group, prepend=-1) == 0):
+        token_ids[start[row] : start[row] + prompt[row]] = token_ids[start[row - 1] : start[row - 1] + prompt[row]]
     return SequenceBatch(
-        token_ids=random.integers(5, vocabulary, int(length.sum())),
-        start=np.concatenate([[0], np.cumsum(length)]),
+        token_ids=token_ids,
+        start=start,
         prompt_length=prompt,
         response_length=response,
         response_start=np.concatenate([[0], np.cumsum(response)]),
         rollout_logprob=np.full(int(response.sum()), -1.0, np.float32),
         advantage=random.standard_normal(len(length)).astype(np.float32),
-        group=np.arange(len(length)) // GROUP,
+        group=group,
     )

@@ -21,7 +21,6 @@ def train(options: argparse.Namespace) -> measure.Figures:
     with tempfile.TemporaryDirectory() as folder:
         command = [
             *(sys.executable, "-m", "maspo_rl.cli", "train", "experiment=quickstart", f"model.path={options.model}"),
-            f"model.attention={options.attention}",
             *("data=arithmetic", "data.max_prompt_tokens=64", f"run.dir={folder}", "run.name=step"),
             *(f"trainer.steps={options.steps + options.warm_up}", f"trainer.updates_per_step={options.updates}"),
             *(f"trainer.prompts_per_step={options.prompts}", f"rollout.max_new_tokens={options.max_new_tokens}"),

@@ -188,6 +188,12 @@ def _model(config: Config, catalogue: Catalogue) -> Iterator[str]:
             f"a context of {context} tokens (rollout.max_context, or prompt limit + max_new_tokens): "
             f"{path} has {limit} positions; shorten data.max_prompt_tokens or rollout.max_new_tokens"
         )
+    window = model.get("sliding_window") if model.get("use_sliding_window", True) else None
+    if model.get("attn_logit_softcapping") or (window is not None and context > window):
+        yield (
+            f"model.path={path}: its attention has a soft cap, or a sliding window below the context of {context} tokens; "
+            f"the learner has neither, take a model of the Llama or Qwen kind"
+        )
     heads = model.get("num_attention_heads")
     parallel = config.rollout.tensor_parallel
     if heads is not None and heads % parallel:
@@ -232,8 +238,6 @@ def _devices(config: Config) -> Iterator[str]:
         yield "weights.backend=ipc: engine and learner must share GPUs; set cluster.colocate=true, or use auto"
     if backend == "nccl" and cluster.colocate:
         yield "weights.backend=nccl: cannot join two processes on one GPU, cluster.colocate=true; use auto"
-    if config.model.attention == "flash_attention_2" and config.model.dtype == "float32":
-        yield "model.attention=flash_attention_2: needs model.dtype=bfloat16, is float32"
     if rollout.tensor_parallel > cluster.gpus_per_node:
         yield (
             f"rollout.tensor_parallel={rollout.tensor_parallel}: an engine stays on one node, "
@@ -254,7 +258,6 @@ def _devices(config: Config) -> Iterator[str]:
 def _without_gpus(config: Config) -> Iterator[str]:
     needing = (
         ("weights.backend", config.weights.backend, ("auto", "shared_memory")),
-        ("model.attention", config.model.attention, ("auto", "eager", "sdpa")),
         ("rollout.tensor_parallel", config.rollout.tensor_parallel, (1,)),
         ("cluster.colocate", config.cluster.colocate, (False,)),
     )

@@ -36,7 +36,6 @@ class ModelConfig:
     revision: str | None = None  # commit, branch or tag of a hub model; null: its default branch
     # auto: bfloat16 where the machine multiplies it natively (a GPU, a CPU with AMX or avx512_bf16), else float32
     dtype: str = one_of("auto", "float32", "bfloat16")
-    attention: str = one_of("auto", "eager", "sdpa", "flash_attention_2")  # the learner's; auto: what the machine has
 
 
 @dataclass

@@ -20,6 +20,7 @@ class SequenceBatch:
     """S sequences of a step. Row r's tokens, prompt then response, are `token_ids[start[r]:start[r + 1]]`.
 
     `rollout_logprob` is flat over response tokens only, row after row; `response_start` says where each row's begin.
+    Rows of a group stand together and have the same prompt.
     """
 
     token_ids: Int
@@ -72,16 +73,16 @@ class Update:
 
 
 def plan_updates(batch: SequenceBatch, updates: int, ranks: int, micro_batch_tokens: int) -> list[Update]:
-    """Deals a step's rows to updates (in order), ranks (balanced by tokens) and micro-batches (like lengths together).
+    """Deals a step's rows to updates (in order), ranks (balanced by tokens) and micro-batches (group after group).
 
-    A pure function of its arguments, so that every rank makes the same plan. `micro_batch_tokens` bounds rows times
-    longest row; a single longer row is a micro-batch of its own.
+    A pure function of its arguments, so that every rank makes the same plan. `micro_batch_tokens` bounds the tokens of
+    a micro-batch, in which a prompt counts once for all rows of its group; a longer row is a micro-batch of its own.
     """
     plan = []
     for rows in np.array_split(np.arange(len(batch.advantage)), updates):
         if not len(rows):
             continue
-        dealt = [_micro_batches(share, batch.lengths, micro_batch_tokens) for share in _balance(rows, batch, ranks)]
+        dealt = [_micro_batches(share, batch, micro_batch_tokens) for share in _balance(rows, batch, ranks)]
         most = max(len(share) for share in dealt)
         empty = np.empty(0, np.int64)
         totals = Totals(tokens=int(batch.response_length[rows].sum()), sequences=len(rows))
@@ -90,24 +91,26 @@ def plan_updates(batch: SequenceBatch, updates: int, ranks: int, micro_batch_tok
 
 
 def _balance(rows: Int, batch: SequenceBatch, ranks: int) -> list[Int]:
-    """Longest rows first, each to the rank with the fewest tokens so far."""
-    shares: list[list[int]] = [[] for _ in range(ranks)]
-    load = [0] * ranks
-    for row in rows[np.argsort(-batch.lengths[rows], kind="stable")]:
-        rank = load.index(min(load))
-        shares[rank].append(int(row))
-        load[rank] += int(batch.lengths[row])
-    return [np.array(share, np.int64) for share in shares]
+    """Shares of like many tokens, one after the other: a prompt is repeated only where a share ends within a group."""
+    starts_group = np.diff(batch.group[rows], prepend=-1) != 0
+    cost = batch.response_length[rows] + batch.prompt_length[rows] * starts_group
+    middle = np.cumsum(cost) - cost / 2
+    return [rows[middle * ranks // cost.sum() == rank] for rank in range(ranks)]
 
 
-def _micro_batches(rows: Int, lengths: Int, budget: int) -> list[Int]:
-    """Cuts rows, sorted from long to short, so that (rows x longest) stays within the budget."""
-    parts, start = [], 0
-    while start < len(rows):
-        count = max(1, budget // int(lengths[rows[start]]))
-        parts.append(rows[start : start + count])
-        start += count
-    return parts
+def _micro_batches(rows: Int, batch: SequenceBatch, budget: int) -> list[Int]:
+    """Fills one micro-batch after the other."""
+    parts: list[list[int]] = []
+    left, present = 0, -1
+    for row in rows:
+        prompt, response, group = int(batch.prompt_length[row]), int(batch.response_length[row]), int(batch.group[row])
+        cost = response + prompt * (group != present)
+        if not parts or cost > left:
+            parts.append([])
+            left, cost = budget, response + prompt
+        parts[-1].append(int(row))
+        left, present = left - cost, group
+    return [np.array(part, np.int64) for part in parts]
 
 
 def _concatenate(parts: Sequence[Sequence[Any]], dtype: type) -> NDArray[Any]:

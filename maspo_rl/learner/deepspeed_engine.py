@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from maspo_rl.config.schema import LearnerConfig, OptimizerConfig
+from maspo_rl.learner.attention import PACKED
 from maspo_rl.learner.optimizer import FiniteAdamW
 from maspo_rl.learner.policy import Policy
 
@@ -35,9 +36,7 @@ def join_process_group(rank: int, ranks: int, address: str, port: int, *, on_gpu
     )
 
 
-def load_model(
-    path: str, revision: str | None, dtype: torch.dtype, attention: str, *, gradient_checkpointing: bool
-) -> Any:
+def load_model(path: str, revision: str | None, dtype: torch.dtype, *, gradient_checkpointing: bool) -> Any:
     """The transformers model, on the host. Under ZeRO-3 DeepSpeed splits it parameter by parameter when it starts;
     until then every rank has the whole model in host memory, read through a memory map."""
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
@@ -46,7 +45,7 @@ def load_model(
         path,
         revision=revision,
         dtype=dtype,
-        attn_implementation="sdpa" if attention == "auto" else attention,
+        attn_implementation=PACKED,
         # Dropout has no place in a ratio of two passes over the same tokens.
         attention_dropout=0.0,
     )

@@ -1,11 +1,13 @@
-"""The policy as the learner sees it: token ids in, log-probs of the sampled tokens out."""
+"""The policy as the learner sees it: packed token ids in, log-probs of the sampled tokens out."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
+from maspo_rl.learner.attention import Packing
 from maspo_rl.learner.logprob import score_tokens
 
 
@@ -21,17 +23,29 @@ class Policy(nn.Module):
         head.forward = lambda *tensors, **options: _score(head, *tensors, **options)
 
     def forward(
-        self, input_ids: Tensor, position: Tensor, target: Tensor, entropy_gradient: bool, proxy_kappa: float | None
+        self,
+        token_ids: Tensor,
+        position: Tensor,
+        packing: Packing,
+        source: Tensor,
+        target: Tensor,
+        entropy_gradient: bool,
+        proxy_kappa: float | None,
     ) -> tuple[Tensor, ...]:
         """(log-prob[N], entropy[N]) in nats at the sampling temperature, float32; with a kappa, proxy log-prob[N] too.
 
-        `input_ids[B, T]` is padded on the right; `position[N]` indexes the flattened [B*T]. The entropy carries a
-        gradient only if asked for, the proxy never: it is the policy without the tokens below `proxy_kappa` times the
-        largest probability (`TokenBatch.proxy_logprob`).
+        `token_ids[T]`, `position[T]`, `packing`, `source[N]` and `target[N]` are those of a `MicroBatch`. The entropy
+        carries a gradient only if asked for, the proxy never: it is the policy without the tokens below `proxy_kappa`
+        times the largest probability (`TokenBatch.proxy_logprob`).
         """
-        hidden = self.model.get_decoder()(input_ids=input_ids, use_cache=False).last_hidden_state  # type: ignore[operator]
+        hidden = self.model.get_decoder()(  # type: ignore[operator]
+            input_ids=token_ids[None],
+            position_ids=position[None],
+            use_cache=False,
+            packing=packing.masked(),
+        ).last_hidden_state[0]
         scores: tuple[Tensor, ...] = self.model.get_output_embeddings()(  # type: ignore[operator]
-            hidden.flatten(0, 1)[position],
+            embedding(source, hidden),
             target,
             temperature=self._temperature,
             entropy_gradient=entropy_gradient,

@@ -49,7 +49,6 @@ class LearnerSettings:
     model: str
     revision: str | None
     dtype: str
-    attention: str
     temperature: float
     pad_token_id: int
     updates_per_step: int
@@ -105,8 +104,9 @@ class LearnerRank:
             gc.collect()
         self._settings, learner = settings, settings.learner
         dtype = getattr(torch, settings.dtype)
-        source = (settings.model, settings.revision, dtype, settings.attention)
+        source = (settings.model, settings.revision, dtype)
         self._model = load_model(*source, gradient_checkpointing=learner.gradient_checkpointing)
+        self._collation = (settings.pad_token_id, self._device, dtype)
         self._loss = build_policy_loss(settings.algorithm)
         self._engine, self._optimizer = start_engine(
             Policy(self._model, settings.temperature),
@@ -150,8 +150,7 @@ class LearnerRank:
         started = time.perf_counter()
         plan = plan_updates(batch, settings.updates_per_step, self._ranks, settings.learner.micro_batch_tokens)
         prepared = [
-            [collate(batch, rows, settings.pad_token_id, self._device) for rows in update.micro_batches[self._rank]]
-            for update in plan
+            [collate(batch, rows, *self._collation) for rows in update.micro_batches[self._rank]] for update in plan
         ]
         statistics = Statistics(self._device)
         passes = self._loss.passes
@@ -197,10 +196,7 @@ class LearnerRank:
         if self._reference is None:
             return [[None] * len(update) for update in prepared]
         with torch.no_grad():
-            return [
-                [self._reference(micro.input_ids, micro.position, micro.target, False, None)[0] for micro in update]
-                for update in prepared
-            ]
+            return [[self._reference(*micro.inputs, False, None)[0] for micro in update] for update in prepared]
 
     def _update(
         self,
@@ -277,7 +273,7 @@ class LearnerRank:
         self, micro: MicroBatch, entropy_gradient: bool = False, proxy_kappa: float | None = None
     ) -> tuple[Tensor, ...]:
         """Log-probs, entropies and, with a kappa, proxy log-probs of a micro-batch's tokens."""
-        scores = self._engine(micro.input_ids, micro.position, micro.target, entropy_gradient, proxy_kappa)
+        scores = self._engine(*micro.inputs, entropy_gradient, proxy_kappa)
         return tuple(scores)
 
     def _check_agreement(self, statistics: Statistics) -> None:

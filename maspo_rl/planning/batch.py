@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,8 @@ from maspo_rl.objectives.policy_loss import PolicyLoss
 class StepShape:
     """A step whose responses all have the largest length; lengths in tokens.
 
-    `responses` counts greedy ones too. `rows` x `width` is a rank's largest micro-batch, of `micro_batches` an update.
+    `responses` counts greedy ones too. A rank's largest micro-batch, of `micro_batches` an update, has `rows` responses
+    and `tokens`, prompts and responses together, of which a row is at most `width` long.
     Passes over the whole batch: `forward_passes` for old, reference and observed log-probs, `training_passes` with
     gradient.
     """
@@ -25,6 +25,7 @@ class StepShape:
     prompt_mean: float
     prompt_longest: int
     rows: int
+    tokens: int
     width: int
     micro_batches: int
     forward_passes: float
@@ -36,7 +37,8 @@ def step_shape(config: Config, loss: PolicyLoss, training: PromptSet | None, *, 
     lengths = [len(prompt.token_ids) for prompt in training or ()] or [config.data.max_prompt_tokens]
     share = max(1, batch_sequences(config) // config.trainer.updates_per_step // config.learner.ranks)
     width = max(lengths) + config.rollout.max_new_tokens
-    rows = min(share, max(1, config.learner.micro_batch_tokens // width))
+    filled = _micro_batches(config, share, max(lengths))
+    rows, tokens = max(filled)
     passes = len(loss.passes)
     own_pass = passes == 1 and not loss.needs_step  # the first update's pass is its old log-probs too
     return StepShape(
@@ -44,11 +46,25 @@ def step_shape(config: Config, loss: PolicyLoss, training: PromptSet | None, *, 
         prompt_mean=sum(lengths) / len(lengths),
         prompt_longest=max(lengths),
         rows=rows,
+        tokens=tokens,
         width=width,
-        micro_batches=math.ceil(share / rows),
+        micro_batches=len(filled),
         forward_passes=1 - own_pass / config.trainer.updates_per_step + loss.needs_reference + loss.observes_live,
         training_passes=passes,
     )
+
+
+def _micro_batches(config: Config, share: int, prompt: int) -> list[tuple[int, int]]:
+    """(responses, tokens) of each as the learner fills them, group after group; a prompt counts once in each."""
+    response, filled = config.rollout.max_new_tokens, list[tuple[int, int]]()
+    for number in range(share):
+        rows, tokens = filled[-1] if filled else (0, 0)
+        cost = response + prompt * (number % config.rollout.samples_per_prompt == 0)
+        if filled and tokens + cost <= config.learner.micro_batch_tokens:
+            filled[-1] = (rows + 1, tokens + cost)
+        else:
+            filled.append((1, prompt + response))
+    return filled
 
 
 def batch_section(config: Config, step: StepShape, training: PromptSet | None) -> dict[str, Any]:

@@ -88,12 +88,14 @@ def time_section(
         ("half_the_limit", config.rollout.max_new_tokens / 2),
         ("limit", config.rollout.max_new_tokens),
     ):
-        context = step.prompt_mean + length
-        # Products of weights, and of causal attention: half of context x context.
-        forward = 2 * shape.parameters + 2 * shape.layers * shape.heads * shape.head_dim * context
+        # Products of weights, and of the queries and keys that causal attention pairs; a prompt counts once a group.
+        prompt, samples = step.prompt_mean, config.rollout.samples_per_prompt
+        pairs = prompt**2 / 2 / samples + length * (prompt + length / 2)
+        forward = 2 * shape.parameters * (prompt / samples + length)
+        forward += 4 * shape.layers * shape.heads * shape.head_dim * pairs
         passes = step.forward_passes + step.training_passes * (4 if config.learner.gradient_checkpointing else 3)
-        rollout = _sampling_s(config, shape, gpu, step, step.responses, config.rollout.samples_per_prompt, length)
-        learn = step.responses * context * forward * passes / (config.learner.ranks * gpu.flops * _TRAINING)
+        rollout = _sampling_s(config, shape, gpu, step, step.responses, samples, length)
+        learn = step.responses * forward * passes / (config.learner.ranks * gpu.flops * _TRAINING)
         transfer = 2 * shape.parameters / (_IPC if backend == "ipc" else _NCCL)
         tests = _sampling_s(config, shape, gpu, step, evaluated, config.eval.samples, length)
         seconds = rollout + learn + transfer

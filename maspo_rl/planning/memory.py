@@ -40,7 +40,7 @@ def memory_section(
     weights = shape.parameters * SIZES[dtype] / GIB
     learner, offloaded = learner_state(config, shape, dtype)
     learner |= {
-        "activations": activation_bytes(config, shape, dtype, step.rows, step.width) / GIB,
+        "activations": activation_bytes(config, shape, dtype, step.tokens, step.width) / GIB,
         "logits": logit_bytes(shape, dtype, step.rows * config.rollout.max_new_tokens) / GIB,
         "reference": weights * loss.needs_reference,
     }

@@ -104,7 +104,7 @@ COMBINATIONS = [
     ("weights.backend=nccl", "weights.backend=nccl: needs GPUs"),
     ("cluster.colocate=true", "cluster.colocate=True: needs GPUs"),
     ("cluster.nodes=2", "cluster.nodes=2: weights reach engines on CPUs through one machine's memory"),
-    ("model.attention=flash_attention_2", "model.attention=flash_attention_2: needs GPUs"),
+    ("model.attention=eager", "model.attention: no such key"),
     ("model.revision=main", "model.revision=main: is for a hub model, embedded is a directory"),
     ("verifier.correct_reward=0", "verifier.correct_reward=0.0: must be above wrong_reward"),
     ("verifier.function=reward", "verifier.function='reward': write package.module:function"),

@@ -8,6 +8,7 @@ import torch
 from test_batch import batch_of
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
+from maspo_rl.learner.attention import PACKED
 from maspo_rl.learner.micro_batch import collate
 from maspo_rl.learner.policy import Policy
 
@@ -27,12 +28,17 @@ def model() -> Qwen3ForCausalLM:
         num_key_value_heads=1,
         head_dim=16,
         tie_word_embeddings=True,
+        attn_implementation=PACKED,
     )
     return Qwen3ForCausalLM(config).double()
 
 
 def full_logits(model: Qwen3ForCausalLM, ids: torch.Tensor) -> torch.Tensor:
-    return model.get_decoder()(ids).last_hidden_state[0] @ model.get_output_embeddings().weight.T
+    decoder = model.get_decoder()
+    decoder.set_attn_implementation("sdpa")
+    hidden = decoder(ids).last_hidden_state[0]
+    decoder.set_attn_implementation(PACKED)
+    return hidden @ model.get_output_embeddings().weight.T
 
 
 def naive(model: Qwen3ForCausalLM, row: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -45,9 +51,9 @@ def naive(model: Qwen3ForCausalLM, row: int) -> tuple[torch.Tensor, torch.Tensor
 
 
 def test_logprobs_entropy_and_gradient_equal_the_naive_ones(model: Qwen3ForCausalLM) -> None:
-    micro = collate(batch_of(LENGTHS), np.arange(4), 0, torch.device("cpu"))
+    micro = collate(batch_of(LENGTHS), np.arange(4), 0, torch.device("cpu"), torch.float64)
     model.zero_grad()
-    logprob, entropy = Policy(model, TEMPERATURE)(micro.input_ids, micro.position, micro.target, True, None)
+    logprob, entropy = Policy(model, TEMPERATURE)(*micro.inputs, True, None)
     (logprob.sum() + entropy.sum()).backward()
     gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
     model.zero_grad()
@@ -60,16 +66,16 @@ def test_logprobs_entropy_and_gradient_equal_the_naive_ones(model: Qwen3ForCausa
 
 
 def test_flat_tensors_know_their_row(model: Qwen3ForCausalLM) -> None:
-    micro = collate(batch_of(LENGTHS), np.array([2, 0]), 0, torch.device("cpu"))
+    micro = collate(batch_of(LENGTHS), np.array([2, 0]), 0, torch.device("cpu"), torch.float64)
     assert micro.sequence.tolist() == [0] * 9 + [1] * 5
     assert micro.advantage.tolist() == [2.0] * 9 + [0.0] * 5
     assert micro.target.tolist() == [*range(9), *range(5)]
 
 
 def test_an_empty_micro_batch_has_no_tokens_and_a_gradient_of_zero(model: Qwen3ForCausalLM) -> None:
-    micro = collate(batch_of(LENGTHS), np.empty(0, np.int64), 0, torch.device("cpu"))
+    micro = collate(batch_of(LENGTHS), np.empty(0, np.int64), 0, torch.device("cpu"), torch.float64)
     model.zero_grad()
-    logprob, _ = Policy(model, 1.0)(micro.input_ids, micro.position, micro.target, False, None)
+    logprob, _ = Policy(model, 1.0)(*micro.inputs, False, None)
     assert len(logprob) == 0
     logprob.sum().backward()
     assert all(parameter.grad is None or not parameter.grad.any() for parameter in model.parameters())
@@ -77,8 +83,8 @@ def test_an_empty_micro_batch_has_no_tokens_and_a_gradient_of_zero(model: Qwen3F
 
 def test_the_proxy_is_the_policy_without_its_improbable_tokens(model: Qwen3ForCausalLM) -> None:
     kappa = 0.5
-    micro = collate(batch_of(LENGTHS), np.arange(4), 0, torch.device("cpu"))
-    *_, proxy = Policy(model, TEMPERATURE)(micro.input_ids, micro.position, micro.target, False, kappa)
+    micro = collate(batch_of(LENGTHS), np.arange(4), 0, torch.device("cpu"), torch.float64)
+    *_, proxy = Policy(model, TEMPERATURE)(*micro.inputs, False, kappa)
     expected = []
     for prompt, response in LENGTHS:
         ids = torch.tensor([[*range(prompt), *range(response)]])
