@@ -1,4 +1,4 @@
-"""The GPU's kernels where there is no GPU: what they compute, that they compile, and that a CPU needs none of it.
+"""The GPU's kernels: what they compute, that they compile where there is no GPU, and that a CPU needs none of it.
 
 Each in a process of its own, as Triton's interpreter is chosen where Triton is imported.
 """
@@ -12,8 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 
 HERE = Path(__file__).parent
+NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 NEEDS_TRITON = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 
 
@@ -27,9 +29,10 @@ def output_of(*arguments: str, **environment: str) -> str:
 
 
 @NEEDS_TRITON
-def test_interpreted_kernels_give_what_the_formulas_give() -> None:
+@pytest.mark.parametrize("interpret", ["1", pytest.param("0", marks=NEEDS_GPU)])
+def test_kernels_give_what_the_formulas_give(interpret: str) -> None:
     pytest_options = ["-m", "pytest", "-p", "no:cacheprovider"]
-    assert " passed" in output_of(*pytest_options, str(HERE / "triton_interpreted.py"), TRITON_INTERPRET="1")
+    assert " passed" in output_of(*pytest_options, str(HERE / "triton_kernels.py"), TRITON_INTERPRET=interpret)
 
 
 @NEEDS_TRITON

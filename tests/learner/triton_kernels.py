@@ -1,9 +1,11 @@
-"""The GPU's kernels on a CPU, in Triton's interpreter, against formulas for all logits at once.
+"""The GPU's kernels against formulas for all logits at once: in Triton's interpreter on a CPU, or on a GPU without it.
 
-Not collected by itself: `test_logprob_triton.py` runs it where the interpreter is on.
+Not collected by itself: `test_logprob_triton.py` runs it both ways.
 """
 
 from __future__ import annotations
+
+import os
 
 import pytest
 import torch
@@ -13,7 +15,8 @@ from maspo_rl.learner import logprob, logprob_triton
 from maspo_rl.learner.logprob import score_tokens
 
 WIDTH, VOCABULARY, TEMPERATURE = 8, 61, 0.7
-TARGET = torch.tensor([0, 6, 7, 13, 31, 32, 3, 55, 56, 59, 60])
+DEVICE = "cpu" if os.environ["TRITON_INTERPRET"] == "1" else "cuda"
+TARGET = torch.tensor([0, 6, 7, 13, 31, 32, 3, 55, 56, 59, 60], device=DEVICE)
 """First and last entries of blocks of 7, 8 and 61, and of tiles of 4 and 64."""
 Inputs = tuple[Tensor, Tensor, Tensor | None]
 
@@ -27,9 +30,9 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> None:
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All at once; five tokens by seven entries in two tiles, none kept; blocks of 8 and 16, six tokens' kept."""
     elements, step, tokens, kept, tile = request.param
-    monkeypatch.setattr(logprob, "_BLOCK_ELEMENTS", {"cpu": elements})
-    monkeypatch.setattr(logprob, "_WIDTH_STEP", {"cpu": step})
-    monkeypatch.setattr(logprob, "_CHUNK_TOKENS", {"cpu": tokens})
+    monkeypatch.setattr(logprob, "_BLOCK_ELEMENTS", {DEVICE: elements})
+    monkeypatch.setattr(logprob, "_WIDTH_STEP", {DEVICE: step})
+    monkeypatch.setattr(logprob, "_CHUNK_TOKENS", {DEVICE: tokens})
     monkeypatch.setattr(logprob, "KEPT_ELEMENTS", kept)
     monkeypatch.setattr(logprob_triton, "_TILE", tile)
 
@@ -39,7 +42,7 @@ def inputs(dtype: torch.dtype, *, bias: bool, spread: float = 1.0, tokens: int =
     hidden = spread * torch.randn(tokens, WIDTH, generator=generator, dtype=torch.float64)
     weight = torch.randn(VOCABULARY, WIDTH, generator=generator, dtype=torch.float64)
     shift = torch.randn(VOCABULARY, generator=generator, dtype=torch.float64)
-    hidden, weight, shift = (tensor.to(dtype).requires_grad_() for tensor in (hidden, weight, shift))
+    hidden, weight, shift = (tensor.to(DEVICE, dtype).requires_grad_() for tensor in (hidden, weight, shift))
     return hidden, weight, shift if bias else None
 
 
@@ -59,7 +62,7 @@ def naive(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, 
 
 def gradients(scores: tuple[Tensor, ...], tensors: Inputs, *, entropy: bool) -> tuple[Tensor, ...]:
     """By every input, of a sum that weighs each token and each score otherwise."""
-    weights = torch.linspace(-1, 2, len(TARGET), dtype=scores[0].dtype)
+    weights = torch.linspace(-1, 2, len(TARGET), dtype=scores[0].dtype, device=DEVICE)
     loss = (weights * scores[0]).sum() + ((weights.flip(0) * scores[1]).sum() if entropy else 0)
     return torch.autograd.grad(loss, [tensor for tensor in tensors if tensor is not None])
 
