@@ -4,10 +4,11 @@
     python -m benchmarks.gpu --device cpu --tiny   # the same code on tiny shapes, to see that it runs
 
 First what the device does at best: a matrix product, and a copy in its memory. Then log-probs at the size of a Qwen
-head beside all logits at once, every objective on a million tokens, and `LearnerRank.step` of a random model of the
-shape of Qwen2.5-0.5B, on rows of equal lengths and on rows of log-normal lengths (where packed attention pays: padding
-would make the second dearer a token). `share_of_peak` counts useful work alone: 6 operations per parameter and token
-and the attention's, or the bytes that any implementation must read and write.
+head beside all logits at once and beside the same blocks by torch's operators (on a CPU they are ours), with what each
+takes in our time and how far its results are from ours; every objective on a million tokens; and `LearnerRank.step` of
+a random model of the shape of Qwen2.5-0.5B, on rows of equal lengths and on rows of log-normal lengths (where packed
+attention pays: padding would make the second dearer a token). `share_of_peak` counts useful work alone: 6 operations
+per parameter and token and the attention's, or the bytes that any implementation must read and write.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
@@ -32,6 +34,7 @@ from benchmarks.subjects.logprob import HeadAlone, naive_logprob, our_logprob
 from benchmarks.subjects.rows import sequence_batch, spread_lengths
 from maspo_rl.config.load import load
 from maspo_rl.learner import LearnerSettings
+from maspo_rl.learner.logprob import TorchChunk
 from maspo_rl.objectives import build, catalogue
 from maspo_rl.objectives.base import Objective
 from maspo_rl.types import TokenBatch
@@ -139,19 +142,36 @@ def log_probs(device: Device, shapes: Shapes) -> None:
     head = torch.nn.Linear(shapes.hidden, shapes.vocabulary, bias=False, device=device.device, dtype=device.dtype)
     model = HeadAlone(torch.randn(shapes.head_tokens, shapes.hidden, device=device.device, dtype=device.dtype), head)
     target = torch.randint(shapes.vocabulary, (shapes.head_tokens,), device=device.device)
-    for subject, logprob in (("maspo_rl", our_logprob), ("naive", naive_logprob)):
-        work = partial(head_pass, model, target, logprob)
+    passes = {
+        "maspo_rl": partial(head_pass, model, target, our_logprob),
+        "operators": partial(operators_pass, model, target),
+        "naive": partial(head_pass, model, target, naive_logprob),
+    }
+    ours, our_seconds = passes["maspo_rl"](), device.fastest(passes["maspo_rl"])
+    for subject, work in passes.items():
         memory = device.peak_gib_of(work)
-        seconds = device.fastest(work)
+        seconds = our_seconds if subject == "maspo_rl" else device.fastest(work)
         share = 6 * shapes.head_tokens * shapes.hidden * shapes.vocabulary / seconds / device.operations_per_s
         row = {"benchmark": "gpu", "part": "log_probs", "subject": subject, "tokens": shapes.head_tokens}
-        measure.emit(row | {"seconds": round(seconds, 5), "share_of_peak": round(share, 3), "above_gib": memory})
+        row |= {"seconds": round(seconds, 5), "share_of_peak": round(share, 3), "above_gib": memory}
+        logprobs, *gradients = [theirs - mine for theirs, mine in zip(work(), ours, strict=True)]
+        apart = [float(difference.norm() / mine.norm()) for difference, mine in zip(gradients, ours[1:], strict=True)]
+        row |= {"logprobs_apart": float(logprobs.abs().max()), "gradients_apart": apart}
+        measure.emit(row | {"times_ours": round(seconds / our_seconds, 2)})
 
 
-def head_pass(model: HeadAlone, target: Tensor, logprob: Callable[[HeadAlone, Tensor], Tensor]) -> None:
-    """Forward and backward, and no gradients left."""
-    logprob(model, target).sum().backward()
-    model.zero_grad()
+def head_pass(
+    model: HeadAlone, target: Tensor, logprob: Callable[[HeadAlone, Tensor], Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Forward and backward, and no gradients left: log-probs, and their sum's gradients by hidden states and weight."""
+    scores = logprob(model, target)
+    return scores.detach(), *torch.autograd.grad(scores.sum(), (model.hidden, model.head.weight))
+
+
+def operators_pass(model: HeadAlone, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Ours as it is on devices that there are no kernels for."""
+    with mock.patch("maspo_rl.learner.logprob.chunk_type", return_value=TorchChunk):
+        return head_pass(model, target, our_logprob)
 
 
 def objectives(device: Device, shapes: Shapes) -> None:
