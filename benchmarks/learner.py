@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--mean", type=int, default=64, help="tokens, of the spread lengths")
     parser.add_argument("--prompt", type=int, default=16, help="tokens of a group's prompt, which 8 rows share")
     parser.add_argument("--micro-batch-tokens", type=int, default=1024, help="ours")
+    parser.add_argument("--checkpointing", action="store_true", help="ours computes activations again")
     parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"], default="auto", help="of the weights")
     parser.add_argument("--plain-rows", type=int, default=8, help="of a micro-batch; TRL's default is 8")
     options = parser.parse_args()

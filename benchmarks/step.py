@@ -18,7 +18,7 @@ from benchmarks.measure import Subject
 PEER = "trl, 1 update"
 SIZES = {
     "embedded": {
-        **{"prompts": 32, "max_new_tokens": 24, "peer_rows": 256, "micro_batch_tokens": 2048},
+        **{"prompts": 32, "max_new_tokens": 24, "peer_rows": 256, "micro_batch_tokens": 4096},
         "engines": 2,
     },
     "directory": {

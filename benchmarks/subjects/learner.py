@@ -24,7 +24,7 @@ from maspo_rl.learner import LearnerSettings, SequenceBatch
 from maspo_rl.learner.rank import LearnerRank
 
 
-def configuration(options: argparse.Namespace) -> Config:
+def configuration(options: argparse.Namespace, *overrides: str) -> Config:
     """A run with one update a step, by the objective that the plain loop has too."""
     return load(
         [
@@ -34,6 +34,7 @@ def configuration(options: argparse.Namespace) -> Config:
             f"learner.micro_batch_tokens={options.micro_batch_tokens}",
             "trainer.updates_per_step=1",
             "weights.max_logprob_gap=1000",  # the rows were sampled by nobody
+            *overrides,
         ]
     )
 
@@ -51,15 +52,16 @@ def start_rank(settings: LearnerSettings) -> LearnerRank:
     return rank
 
 
-def started_rank(options: argparse.Namespace) -> LearnerRank:
+def started_rank(options: argparse.Namespace, *overrides: str) -> LearnerRank:
     """Of the configuration above."""
-    config = configuration(options)
+    config = configuration(options, *overrides)
     return start_rank(learner_settings(config, load_tokenizer(config.model.path)))
 
 
 def ours(options: argparse.Namespace) -> measure.Figures:
     """One step of a learner rank."""
-    return timed(options, started_rank(options).step)
+    checkpointing = f"learner.gradient_checkpointing={options.checkpointing}"
+    return timed(options, started_rank(options, checkpointing).step)
 
 
 def plain(options: argparse.Namespace) -> measure.Figures:

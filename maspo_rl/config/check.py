@@ -191,8 +191,8 @@ def _model(config: Config, catalogue: Catalogue) -> Iterator[str]:
     window = model.get("sliding_window") if model.get("use_sliding_window", True) else None
     if model.get("attn_logit_softcapping") or (window is not None and context > window):
         yield (
-            f"model.path={path}: its attention has a soft cap, or a sliding window below the context of {context} tokens; "
-            f"the learner has neither, take a model of the Llama or Qwen kind"
+            f"model.path={path}: its attention has a soft cap, or a sliding window below the context of {context} "
+            f"tokens; the learner has neither, take a model of the Llama or Qwen kind"
         )
     heads = model.get("num_attention_heads")
     parallel = config.rollout.tensor_parallel

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -24,8 +24,9 @@ from transformers import AttentionInterface
 
 PACKED = "maspo_packed"
 """The name by which transformers knows it."""
-_SHORT_KEYS = 256
-"""Up to so many keys, products and a softmax of their own are faster than torch's fused kernel for a CPU."""
+SHORT_KEYS = 256
+"""Up to so many keys, products and a softmax of their own are faster than torch's fused kernel for CPUs, whose backward
+pass alone takes two to five times as long in bfloat16 (docs/decisions.md)."""
 _LEAST_FILLED = 0.5
 """Of a padded row of keys, how much the shortest piece beside the longest fills."""
 _VARIABLE_LENGTH = (torch.bfloat16, torch.float16)
@@ -91,7 +92,7 @@ class VariableLength:
 
         if self.key is not None:
             key, value = _take(key, self.key), _take(value, self.key)
-        output: Tensor = varlen_attn(
+        output = varlen_attn(
             query.contiguous(),
             key.contiguous(),
             value.contiguous(),
@@ -103,7 +104,7 @@ class VariableLength:
             window_size=(-1, 0),  # causal, aligned at the last query and key
             enable_gqa=query.shape[1] != key.shape[1],
         )
-        return output
+        return cast(Tensor, output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class _Bucket:
 
     @property
     def short(self) -> bool:
-        return self.key.shape[1] <= _SHORT_KEYS
+        return self.key.shape[1] <= SHORT_KEYS
 
     def masked(self, dtype: torch.dtype) -> _Bucket:
         """With a mask, unless the kernel's own causal one will do."""
@@ -138,12 +139,13 @@ class _Bucket:
             _take(tensor, index).transpose(1, 2)
             for tensor, index in ((query, self.query), (key, self.key), (value, self.key))
         )
-        repeats = query.shape[1] // key.shape[1]
+        pieces, heads, asking, width = query.shape
+        repeats = heads // key.shape[1]
         if self.short and self.bias is not None:
-            grouped = (scale * query).unflatten(1, (-1, repeats)).flatten(2, 3)
-            scores = (grouped @ key.mT).unflatten(2, (repeats, -1)) + self.bias[:, None]
-            weights = scores.softmax(-1)
-            output = (weights.flatten(2, 3) @ value).unflatten(2, (repeats, -1)).flatten(1, 2)
+            grouped = (scale * query).reshape(pieces, -1, repeats * asking, width)
+            scores = (grouped @ key.mT).view(pieces, heads, asking, -1) + self.bias
+            weights = scores.softmax(-1).view(pieces, -1, repeats * asking, key.shape[2])
+            output = (weights @ value).view(pieces, heads, asking, width)
         else:
             key, value = (tensor.repeat_interleave(repeats, 1) for tensor in (key, value))
             output = scaled_dot_product_attention(
@@ -214,7 +216,7 @@ def _seen(piece: Piece) -> NDArray[np.int64]:
 def _take(tensor: Tensor, index: Tensor) -> Tensor:
     """tensor[index] along the first of three dimensions. The gradient of an embedding is a sum in parallel over rows,
     that of indexing one row after the other."""
-    return embedding(index, tensor.reshape(len(tensor), -1)).unflatten(-1, tensor.shape[1:])
+    return embedding(index, tensor.reshape(len(tensor), -1)).view(*index.shape, *tensor.shape[1:])
 
 
 def _attention(

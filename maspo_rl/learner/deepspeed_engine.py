@@ -40,6 +40,7 @@ def load_model(path: str, revision: str | None, dtype: torch.dtype, *, gradient_
     """The transformers model, on the host. Under ZeRO-3 DeepSpeed splits it parameter by parameter when it starts;
     until then every rank has the whole model in host memory, read through a memory map."""
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
+    from transformers.modeling_layers import GradientCheckpointingLayer  # noqa: PLC0415
 
     model = AutoModelForCausalLM.from_pretrained(
         path,
@@ -51,6 +52,10 @@ def load_model(path: str, revision: str | None, dtype: torch.dtype, *, gradient_
     )
     if gradient_checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
+        for layer in model.modules():
+            if isinstance(layer, GradientCheckpointingLayer):
+                # A layer that is not in training keeps its activations. What lies in it stays as it was: no dropout.
+                layer.training = True
     return model
 
 

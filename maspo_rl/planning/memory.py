@@ -16,6 +16,9 @@ SIZES = {"float32": 4, "bfloat16": 2}
 KEPT_LOGITS = 1 << 26
 """Logits that wait for the backward pass: `KEPT_ELEMENTS` of learner/logprob.py, which imports what a plan need not."""
 
+SHORT_KEYS = 256
+"""The most tokens that a row may see for its attention's weights to be kept: `SHORT_KEYS` of learner/attention.py."""
+
 LIBRARIES_GIB = {"driver": 0.45, "ray": 0.46, "verifier": 0.02, "engine": 0.75, "learner": 0.46}
 """Python, libraries and their heap in a process of each kind; `ray` is all of Ray's own processes together.
 
@@ -40,7 +43,7 @@ def memory_section(
     weights = shape.parameters * SIZES[dtype] / GIB
     learner, offloaded = learner_state(config, shape, dtype)
     learner |= {
-        "activations": activation_bytes(config, shape, dtype, step.tokens, step.width) / GIB,
+        "activations": activation_bytes(config, shape, dtype, step.tokens, step.rows, step.width) / GIB,
         "logits": logit_bytes(shape, dtype, step.rows * config.rollout.max_new_tokens) / GIB,
         "reference": weights * loss.needs_reference,
     }
@@ -94,21 +97,33 @@ def learner_state(config: Config, shape: ModelShape, dtype: str) -> tuple[Parts,
     return state, host
 
 
-def activation_bytes(config: Config, shape: ModelShape, dtype: str, rows: int, width: int) -> int:
-    """What a forward pass of rows x width tokens keeps for its backward pass, in layers of the Llama or Qwen kind.
+def activation_bytes(config: Config, shape: ModelShape, dtype: str, tokens: int, rows: int, width: int) -> int:
+    """What a forward pass keeps for its backward pass, in layers of the Llama or Qwen kind: `tokens` in all, of `rows`
+    responses that see up to `width` of them.
 
-    Per token and layer: two normalisations (input in float32, normalised, scaled), queries, keys and values, the
-    attention's output, four times the inner width of the MLP, and where queries and keys are normalised their input
-    and result. Once, the last normalisation.
+    Per token and layer: two normalisations (input in float32, normalised, scaled), queries, the attention's output,
+    four times the inner width of the MLP, and where queries and keys are normalised their input and result. For each
+    row the keys and values that it sees; then, by kernel, the attention's weights, or all of these once for each head
+    and a padded output, or nothing. Once, the last normalisation, and what masks the fused kernel on CPUs.
     """
     size, queries, keys = SIZES[dtype], shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    layer = 2 * (4 + 2 * size) * shape.hidden + size * (2 * queries + 2 * keys + 4 * shape.intermediate)
+    layer = 2 * (4 + 2 * size) * shape.hidden + size * (2 * queries + 4 * shape.intermediate)
     if shape.head_norms:
         layer += (4 + size) * (queries + keys)
-    if config.model.attention == "eager":
-        layer += shape.heads * width * (4 + 2 * size)
-    kept = layer + shape.layers * shape.hidden * size if config.learner.gradient_checkpointing else shape.layers * layer
-    return rows * width * (kept + (4 + size) * shape.hidden)
+    seen = 2 * rows * width * size
+    mask = 0
+    if config.cluster.gpus_per_node:
+        attention = seen * keys
+    elif width <= SHORT_KEYS:
+        attention = seen * keys + tokens * shape.heads * width * size
+    else:
+        attention, mask = seen * queries + tokens * queries * size, tokens * width * size
+    kept = tokens * layer + attention
+    if config.learner.gradient_checkpointing:
+        kept += shape.layers * tokens * shape.hidden * size
+    else:
+        kept *= shape.layers
+    return kept + mask + tokens * (4 + size) * shape.hidden
 
 
 def logit_bytes(shape: ModelShape, dtype: str, response_tokens: int) -> int:

@@ -104,7 +104,6 @@ COMBINATIONS = [
     ("weights.backend=nccl", "weights.backend=nccl: needs GPUs"),
     ("cluster.colocate=true", "cluster.colocate=True: needs GPUs"),
     ("cluster.nodes=2", "cluster.nodes=2: weights reach engines on CPUs through one machine's memory"),
-    ("model.attention=eager", "model.attention: no such key"),
     ("model.revision=main", "model.revision=main: is for a hub model, embedded is a directory"),
     ("verifier.correct_reward=0", "verifier.correct_reward=0.0: must be above wrong_reward"),
     ("verifier.function=reward", "verifier.function='reward': write package.module:function"),
@@ -168,6 +167,10 @@ def test_a_wrong_data_file(name: str, content: str | None, more: list[str], line
         ("[]", "its config.json holds no JSON object"),
         ('{"max_position_embeddings": 50}', "has 50 positions; shorten data.max_prompt_tokens"),
         ('{"model_type": "qwen3"}', "no tokenizer could be loaded from it"),
+        ('{"model_type": "mistral", "sliding_window": 40}', "a sliding window below the context of 56 tokens"),
+        # Qwen2.5 names a window that it does not use
+        ('{"model_type": "qwen2", "sliding_window": 40, "use_sliding_window": false}', "no tokenizer could be loaded"),
+        ('{"model_type": "gemma2", "attn_logit_softcapping": 50.0}', "its attention has a soft cap"),
     ],
 )
 def test_a_wrong_model_directory(content: str | None, line: str, tmp_path: Path) -> None:

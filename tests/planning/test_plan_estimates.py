@@ -16,12 +16,16 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from maspo_rl.config.load import load
 from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptSet, embedded_policy_path
+from maspo_rl.learner import attention
+from maspo_rl.learner.attention import Piece, pack
 from maspo_rl.learner.batch import SequenceBatch, plan_updates
+from maspo_rl.learner.deepspeed_engine import load_model
 from maspo_rl.learner.logprob import KEPT_ELEMENTS
 from maspo_rl.objectives.compose import build_policy_loss
+from maspo_rl.planning import memory
 from maspo_rl.planning.batch import StepShape, step_shape
 from maspo_rl.planning.hardware import GPUS, disk_section, time_section
-from maspo_rl.planning.memory import GIB, KEPT_LOGITS, activation_bytes, learner_state, memory_section
+from maspo_rl.planning.memory import GIB, KEPT_LOGITS, SIZES, activation_bytes, learner_state, memory_section
 from maspo_rl.planning.model import ModelShape, _built, _closed_form, read_shape
 from maspo_rl.planning.plan import make_plan
 from maspo_rl.types import Group, Prompt, Rollout
@@ -80,8 +84,8 @@ def test_smollm2_takes_what_is_planned(tmp_path: Path) -> None:
     config = load(["experiment=smollm2_gsm8k", *small])
     loss = build_policy_loss(config.algorithm)
     step = step_shape(config, loss, prompts(271), greedy=False)
-    memory = memory_section(config, described(tmp_path, SMOLLM2), "float32", step, loss, None)
-    assert memory["per_node_gib"] == pytest.approx(10.32, rel=0.2)
+    planned = memory_section(config, described(tmp_path, SMOLLM2), "float32", step, loss, None)
+    assert planned["per_node_gib"] == pytest.approx(10.32, rel=0.2)
 
 
 @pytest.mark.parametrize(("stage", "gigabytes"), [(0, 120.0), (1, 31.4), (2, 16.6), (3, 1.9)])
@@ -107,29 +111,24 @@ def test_offloading_moves_the_state_to_the_host() -> None:
     assert set(host) == {"weights", "moments", "float32_weights_and_gradients"}
 
 
-def layer_bytes(shape: ModelShape, dtype: str) -> int:
-    """A token's in one layer: the difference that a layer makes."""
-    more = replace(shape, layers=shape.layers + 1)
-    return activation_bytes(load([]), more, dtype, 1, 1) - activation_bytes(load([]), shape, dtype, 1, 1)
-
-
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("model", ["embedded", "llama"])
-def test_activations_are_what_autograd_keeps(model: str, dtype: str, checkpointing: bool, tmp_path: Path) -> None:
-    """Bytes of the distinct tensors that a forward pass saves for its backward pass, parameters aside."""
+@pytest.mark.parametrize("width", [64, 320])
+def test_activations_are_what_autograd_keeps(
+    width: int, model: str, dtype: str, checkpointing: bool, tmp_path: Path
+) -> None:
+    """Bytes of the distinct tensors that a forward pass saves for its backward pass, parameters aside. Four responses
+    share a prompt, whose own attention the plan leaves out."""
     source = str(embedded_policy_path())
     if model == "llama":
         small = {"hidden_size": 288, "intermediate_size": 768, "num_hidden_layers": 4, "vocab_size": 64}
         described(tmp_path, SMOLLM2 | small)
+        built = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(tmp_path), dtype=getattr(torch, dtype))
+        built.save_pretrained(tmp_path)
         source = str(tmp_path)
-    built = AutoModelForCausalLM.from_config(
-        AutoConfig.from_pretrained(source), attn_implementation="sdpa", dtype=getattr(torch, dtype)
-    )
-    if checkpointing:
-        built.gradient_checkpointing_enable({"use_reentrant": False})
-    built.train()
-    parameters = {parameter.untyped_storage().data_ptr() for parameter in built.parameters()}
+    loaded = load_model(source, None, getattr(torch, dtype), gradient_checkpointing=checkpointing)
+    parameters = {parameter.untyped_storage().data_ptr() for parameter in loaded.parameters()}
     kept: dict[int, torch.UntypedStorage] = {}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
@@ -138,20 +137,31 @@ def test_activations_are_what_autograd_keeps(model: str, dtype: str, checkpointi
             kept[storage.data_ptr()] = storage
         return tensor
 
-    rows, width = 4, 64
+    rows, prompt = 4, 8
+    pieces = [Piece(0, prompt)]
+    pieces += [Piece(prompt + row * (width - prompt), width - prompt, 0, prompt) for row in range(rows)]
+    tokens = sum(piece.length for piece in pieces)
+    packing = pack(pieces, torch.device("cpu"), getattr(torch, dtype)).masked()
+    ids = torch.zeros(1, tokens, dtype=torch.int64)
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        output = built.get_decoder()(input_ids=torch.zeros(rows, width, dtype=torch.int64), use_cache=False)
+        output = loaded.get_decoder()(input_ids=ids, position_ids=ids, use_cache=False, packing=packing)
     assert output.last_hidden_state.requires_grad
-    config = load([f"learner.gradient_checkpointing={checkpointing}"])
     shape = read_shape(source, None)
-    planned = activation_bytes(config, shape, dtype, rows, width)
-    if checkpointing:  # besides, one layer is computed again at a time
-        planned -= rows * width * layer_bytes(shape, dtype)
-    assert sum(storage.nbytes() for storage in kept.values()) == pytest.approx(planned, rel=0.01)
+    config = load([f"learner.gradient_checkpointing={checkpointing}"])
+    planned = activation_bytes(config, shape, dtype, tokens, rows, width)
+    if checkpointing:  # besides, one layer is computed again at a time, and the mask is not among what autograd saves
+        planned -= tokens * width * SIZES[dtype] * (width > attention.SHORT_KEYS)
+        layers = [activation_bytes(load([]), replace(shape, layers=n), dtype, tokens, rows, width) for n in (1, 2)]
+        planned -= layers[1] - layers[0]
+    assert sum(storage.nbytes() for storage in kept.values()) == pytest.approx(planned, rel=0.03)
 
 
 def test_the_planned_logits_are_the_learners() -> None:
     assert KEPT_LOGITS == KEPT_ELEMENTS
+
+
+def test_the_planned_attention_is_the_learners() -> None:
+    assert memory.SHORT_KEYS == attention.SHORT_KEYS
 
 
 @settings(deadline=None, max_examples=30)
@@ -213,7 +223,7 @@ def test_times_are_the_rooflines() -> None:
     """One response, next to no layers: decoding reads the weights for each token, training counts products."""
     config = load(["cluster=single_node_8gpu", "rollout.max_new_tokens=1000", "rollout.samples_per_prompt=1"])
     shape = ModelShape(10**9, 1, 1, 1, 1, 1, 1, 1, 1, None)
-    step = StepShape(1, 24.0, 24, 1, 1024, 1, 0.0, 1)
+    step = StepShape(1, 24.0, 24, 1, 1024, 1024, 1, 0.0, 1)
     times = time_section(config, shape, GPUS["H100"], step, "ipc", evaluated=0)["limit"]
     # 2e9 bytes at 70 % of 3.35 TB/s, 4 ms on top, 1,000 tokens; the prefill is below a millisecond.
     assert times["rollout_s"] == pytest.approx(1000 * (2e9 / (0.7 * 3.35e12) + 0.004), rel=0.01)
