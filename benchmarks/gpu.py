@@ -5,9 +5,9 @@
 
 First what the device does at best: a matrix product, and a copy in its memory. Then log-probs at the size of a Qwen
 head beside all logits at once and beside the same blocks by torch's operators (on a CPU they are ours), with what each
-takes in our time and how far its results are from ours; every objective on a million tokens; and `LearnerRank.step` of
-a random model of the shape of Qwen2.5-0.5B, on rows of equal lengths and on rows of log-normal lengths (where packed
-attention pays: padding would make the second dearer a token). `share_of_peak` counts useful work alone: 6 operations
+takes in our time and how far its results are from ours; packed attention, the same against buckets; every objective on
+a million tokens; and `LearnerRank.step` of a random model of the shape of Qwen2.5-0.5B, on rows of equal lengths and of
+log-normal lengths (which padding would make dearer a token). `share_of_peak` counts useful work alone: 6 operations
 per parameter and token and the attention's, or the bytes that any implementation must read and write.
 """
 
@@ -31,9 +31,10 @@ from benchmarks.objectives import run as run_objective
 from benchmarks.objectives import tokens as objective_tokens
 from benchmarks.subjects.learner import start_rank
 from benchmarks.subjects.logprob import HeadAlone, naive_logprob, our_logprob
-from benchmarks.subjects.rows import sequence_batch, spread_lengths
+from benchmarks.subjects.rows import SAMPLES, sequence_batch, spread_lengths
 from maspo_rl.config.load import load
 from maspo_rl.learner import LearnerSettings
+from maspo_rl.learner.attention import Buckets, Packing, Piece, pack
 from maspo_rl.learner.logprob import TorchChunk
 from maspo_rl.objectives import build, catalogue
 from maspo_rl.objectives.base import Objective
@@ -133,6 +134,7 @@ def main() -> None:
     best = {"tflop_per_s": round(device.operations_per_s / 1e12, 3), "gb_per_s": round(device.bytes_per_s / 1e9, 1)}
     measure.emit({"benchmark": "gpu", "part": "peak", "device": name, **best})
     log_probs(device, shapes)
+    attention(device, shapes)
     objectives(device, shapes)
     learner(device, shapes)
 
@@ -172,6 +174,43 @@ def operators_pass(model: HeadAlone, target: Tensor) -> tuple[Tensor, Tensor, Te
     """Ours as it is on devices that there are no kernels for."""
     with mock.patch("maspo_rl.learner.logprob.chunk_type", return_value=TorchChunk):
         return head_pass(model, target, our_logprob)
+
+
+def attention(device: Device, shapes: Shapes) -> None:
+    """Forward and backward of one layer's packed attention, of groups that share a prompt: by the device's own kernel,
+    and in buckets, as any device can."""
+    pieces, end = list[Piece](), 0
+    lengths = spread_lengths(shapes.rows, shapes.row_tokens)
+    prompt = min(lengths)
+    for number, length in enumerate(lengths):
+        if number % SAMPLES == 0:
+            pieces.append(Piece(end, prompt))
+            begin, end = end, end + prompt
+        pieces.append(Piece(end, length, begin, prompt))
+        end += length
+    width = shapes.hidden // shapes.heads
+    sizes = [(end, heads, width) for heads in (shapes.heads, shapes.key_value_heads, shapes.key_value_heads)]
+    tensors = [torch.randn(size, device=device.device, dtype=device.dtype, requires_grad=True) for size in sizes]
+    pairs = sum(piece.length * (piece.prefix_length + piece.length / 2) for piece in pieces)
+    operations = 3 * 4 * shapes.heads * width * pairs  # two products forward, four backward
+    packings = {
+        "maspo_rl": pack(pieces, device.device, device.dtype),
+        "buckets": Buckets.of(pieces, device.device, device.dtype),
+    }
+    ours = attention_pass(packings["maspo_rl"], tensors)
+    for subject, packing in packings.items():
+        seconds = device.fastest(partial(attention_pass, packing, tensors))
+        row = {"benchmark": "gpu", "part": "attention", "subject": subject, "tokens": end}
+        row |= {"seconds": round(seconds, 5), "share_of_peak": operations / seconds / device.operations_per_s}
+        found = attention_pass(packing, tensors)
+        apart = [float((theirs - mine).norm() / mine.norm()) for theirs, mine in zip(found, ours, strict=True)]
+        measure.emit(row | {"output_and_gradients_apart": apart})
+
+
+def attention_pass(packing: Packing, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+    """The output, and its sum's gradients by queries, keys and values."""
+    output = packing.masked().attend(*tensors, tensors[0].shape[-1] ** -0.5)
+    return output.detach(), *torch.autograd.grad(output.sum(), tensors)
 
 
 def objectives(device: Device, shapes: Shapes) -> None:

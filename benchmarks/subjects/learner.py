@@ -97,7 +97,7 @@ def timed(options: argparse.Namespace, update: Callable[[SequenceBatch], object]
     on: a run makes hundreds, and the first finds no memory at hand."""
     vocabulary = AutoConfig.from_pretrained(options.model).vocab_size
     lengths = spread_lengths(options.rows, options.mean) if options.lengths == "spread" else [256] * 8
-    batch = sequence_batch(lengths, vocabulary, options.prompt)
+    batch = sequence_batch(lengths, vocabulary, options.prompt, options.samples)
     update(sequence_batch([8, 8], vocabulary))
     standing = measure.resident_bytes()
     update(batch)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import measure
+from maspo_rl.learner.attention import Piece, pack
 from maspo_rl.learner.policy import Policy
 
 WARM_UP_TOKENS = 64
@@ -33,8 +34,9 @@ class HeadAlone(nn.Module):
 
 def our_logprob(model: HeadAlone, target: Tensor) -> Tensor:
     """Through `Policy`."""
-    position = torch.arange(len(target), device=target.device)
-    return Policy(model, temperature=1.0)(target[None], position, target, False, None)[0]
+    each = torch.arange(len(target), device=target.device)
+    packing = pack([Piece(0, len(target))], target.device, model.hidden.dtype)
+    return Policy(model, temperature=1.0)(target, each, packing, each, target, False, None)[0]
 
 
 def naive_logprob(model: HeadAlone, target: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 from maspo_rl.learner import SequenceBatch
 
 PROMPT_TOKENS = 16
-GROUP = 8
+SAMPLES = 8
 
 
 def spread_lengths(rows: int, mean: int) -> list[int]:
@@ -22,12 +22,14 @@ def spread_lengths(rows: int, mean: int) -> list[int]:
     return [int(length) for length in np.random.default_rng(0).permutation(lengths)]
 
 
-def sequence_batch(lengths: list[int], vocabulary: int, prompt_tokens: int = PROMPT_TOKENS) -> SequenceBatch:
-    """Random tokens and advantages. Each `GROUP` rows share a prompt of `prompt_tokens`, or of half of their shortest
-    where that is less."""
+def sequence_batch(
+    lengths: list[int], vocabulary: int, prompt_tokens: int = PROMPT_TOKENS, samples: int = SAMPLES
+) -> SequenceBatch:
+    """Random tokens and advantages. Each group of `samples` rows has one prompt, of `prompt_tokens` or of half of its
+    shortest row where that is less."""
     random = np.random.default_rng(1)
     length = np.array(lengths, np.int64)
-    group = np.arange(len(length)) // GROUP
+    group = np.arange(len(length)) // samples
     shortest = np.minimum.reduceat(length, np.flatnonzero(np.diff(group, prepend=-1)))
     prompt = np.minimum(prompt_tokens, shortest // 2)[group]
     response = length - prompt

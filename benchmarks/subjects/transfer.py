@@ -38,21 +38,37 @@ def transfer(options: argparse.Namespace) -> measure.Figures:
 
 def copy(options: argparse.Namespace) -> measure.Figures:
     """Memory to memory."""
-    config = configuration(options)
-    torch.set_num_threads(measure.THREADS)
-    dtype = getattr(torch, compute_dtype(config.model, config.cluster))
-    model = AutoModelForCausalLM.from_pretrained(options.model, dtype=dtype)
-    pairs = [(torch.zeros_like(parameter), parameter.detach()) for parameter in model.parameters()]
+    weights = parameters(options)
+    pairs = [(torch.zeros_like(source), source) for source in weights]
 
     def once() -> None:
         for target, source in pairs:
             target.copy_(source)
 
-    size = sum(source.nbytes for _, source in pairs)
-    return timed(options, once) | {"gib": round(size / measure.GIB, 3)}
+    return timed(options, once) | size(weights)
 
 
-def timed(options: argparse.Namespace, once: Callable[[], None]) -> measure.Figures:
+def copy_into_new_memory(options: argparse.Namespace) -> measure.Figures:
+    """Memory to memory that is not there yet."""
+    weights = parameters(options)
+    return timed(options, lambda: [source.clone() for source in weights]) | size(weights)
+
+
+def parameters(options: argparse.Namespace) -> list[torch.Tensor]:
+    """The policy's, in the run's number format."""
+    config = configuration(options)
+    torch.set_num_threads(measure.THREADS)
+    dtype = getattr(torch, compute_dtype(config.model, config.cluster))
+    model = AutoModelForCausalLM.from_pretrained(options.model, dtype=dtype)
+    return [parameter.detach() for parameter in model.parameters()]
+
+
+def size(weights: list[torch.Tensor]) -> measure.Figures:
+    """Of all of them."""
+    return {"gib": round(sum(source.nbytes for source in weights) / measure.GIB, 3)}
+
+
+def timed(options: argparse.Namespace, once: Callable[[], object]) -> measure.Figures:
     """The first touches pages that the others find."""
     once()
     seconds = []

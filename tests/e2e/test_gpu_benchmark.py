@@ -20,6 +20,8 @@ def test_every_part_states_its_share_of_the_measured_peak() -> None:
     assert peak["tflop_per_s"] > 0
     assert peak["gb_per_s"] > 0
     assert all(part["share_of_peak"] > 0 for part in parts)
-    assert [part["part"] for part in parts] == ["log_probs"] * 3 + ["objective"] * len(catalogue()) + ["learner"] * 2
+    assert [part["part"] for part in parts] == [
+        *["log_probs"] * 3, *["attention"] * 2, *["objective"] * len(catalogue()), *["learner"] * 2,
+    ]  # fmt: skip
     operators = next(part for part in parts if part.get("subject") == "operators")
     assert operators["logprobs_apart"] == 0
