@@ -1,13 +1,13 @@
 """Seconds of a whole training step, and peak memory of all its processes, beside TRL's GRPOTrainer on the same work.
 
     python -m benchmarks.step [--steps 40] [--rounds 3] [--peer]
-    python -m benchmarks.step --model DIR --updates 1 --steps 2 --warm-up 1 --peer-steps 1 [--rounds 3] --peer
+    python -m benchmarks.step --model DIR --updates 1 --steps 1 --warm-up 0 [--rounds 3] --peer
 
 The embedded policy: 32 prompts x 8 samples of at most 24 new tokens. The directory of a model (SmolLM2-135M): 8 prompts
-x 8 samples of at most 256 new tokens. Weights, problems, group size, sampling and number format are the same. TRL makes
-one update, in micro-batches of 256 rows or of 8, its default, without recomputing activations, which is its fastest
-way. The learning rate is so small that the policy stays, and with it the length of its answers. `--peer` needs the
-extra `bench`; a step of TRL with SmolLM2-135M takes minutes.
+x 8 samples of at most 256 new tokens, for which our learner computes activations again. Weights, problems, group size,
+sampling and number format are the same. TRL makes one update, in micro-batches of 256 rows or of 8, its default, without
+recomputing activations, which is its fastest way. The learning rate is so small that the policy stays, and with it the
+length of its answers. `--peer` needs the extra `bench`; a step of TRL with SmolLM2-135M takes minutes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ PEER = "trl, 1 update"
 SIZES = {
     "embedded": {
         **{"prompts": 32, "max_new_tokens": 24, "peer_rows": 256, "micro_batch_tokens": 4096},
-        "engines": 2,
+        **{"engines": 2, "checkpointing": False},
     },
     "directory": {
         **{"prompts": 8, "max_new_tokens": 256, "peer_rows": 8, "micro_batch_tokens": 1024},
-        "engines": 1,
+        **{"engines": 1, "checkpointing": True},
     },
 }
 TARGETS = {
