@@ -9,8 +9,11 @@ beyond what imports, weights, gradients and moments take: what a step of that si
 
 from __future__ import annotations
 
+import os
+
 from benchmarks import measure
 from benchmarks.measure import Subject
+from maspo_rl.cluster.placement import KEEP_MEMORY
 
 TARGETS = {"microseconds_per_token": "within 0.15 of the largest step's", "above_standing_gib": "constant"}
 
@@ -23,6 +26,7 @@ def main() -> None:
     parser.add_argument("--dtype", choices=["auto", "float32", "bfloat16"], default="auto", help="of the weights")
     parser.add_argument("--micro-batch-tokens", type=int, default=1024)
     options = parser.parse_args()
+    os.environ |= KEEP_MEMORY  # as in a learner's process
     subjects = {f"{tokens} tokens": Subject("subjects.scaling:steps", {"tokens": tokens}) for tokens in options.tokens}
     found = measure.take_turns("scaling", subjects, options)
     for figure in ("microseconds_per_token", "above_standing_gib"):

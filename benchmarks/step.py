@@ -4,10 +4,10 @@
     python -m benchmarks.step --model DIR --updates 1 --steps 1 --warm-up 0 [--rounds 3] --peer
 
 The embedded policy: 32 prompts x 8 samples of at most 24 new tokens. The directory of a model (SmolLM2-135M): 8 prompts
-x 8 samples of at most 256 new tokens, for which our learner computes activations again. Weights, problems, group size,
-sampling and number format are the same. TRL makes one update, in micro-batches of 256 rows or of 8, its default, without
-recomputing activations, which is its fastest way. The learning rate is so small that the policy stays, and with it the
-length of its answers. `--peer` needs the extra `bench`; a step of TRL with SmolLM2-135M takes minutes.
+x 8 samples of at most 256 new tokens. Weights, problems, group size, sampling and number format are the same. TRL makes
+one update, in micro-batches of 256 rows or of 8, its default, and keeps its activations, which is its fastest way. The
+learning rate is so small that the policy stays, and with it the length of its answers. `--peer` needs the extra `bench`;
+a step of TRL with SmolLM2-135M takes minutes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ PEER = "trl, 1 update"
 SIZES = {
     "embedded": {
         **{"prompts": 32, "max_new_tokens": 24, "peer_rows": 256, "micro_batch_tokens": 4096},
-        **{"engines": 2, "checkpointing": False},
+        "engines": 2,
     },
     "directory": {
-        **{"prompts": 8, "max_new_tokens": 256, "peer_rows": 8, "micro_batch_tokens": 1024},
-        **{"engines": 1, "checkpointing": True},
+        **{"prompts": 8, "max_new_tokens": 256, "peer_rows": 8, "micro_batch_tokens": 2048},
+        "engines": 1,
     },
 }
 TARGETS = {
@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, nargs="+", default=[4, 1], help="of a step of ours")
     parser.add_argument("--steps", type=int, default=40, help="that are counted")
     parser.add_argument("--warm-up", type=int, default=10, help="steps before those")
+    parser.add_argument("--checkpointing", action="store_true", help="ours computes activations again")
     parser.add_argument("--peer", action="store_true", help="TRL's GRPOTrainer too")
     parser.add_argument("--peer-steps", type=int, help="that are counted; as many as ours if not given")
     parser.add_argument("--peer-warm-up", type=int, help="as many as ours if not given")

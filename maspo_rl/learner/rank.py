@@ -103,10 +103,9 @@ class LearnerRank:
             self._engine = self._optimizer = self._model = self._reference = self._sender = None
             gc.collect()
         self._settings, learner = settings, settings.learner
-        dtype = getattr(torch, settings.dtype)
+        self._dtype = dtype = getattr(torch, settings.dtype)
         source = (settings.model, settings.revision, dtype)
         self._model = load_model(*source, gradient_checkpointing=learner.gradient_checkpointing)
-        self._collation = (settings.pad_token_id, self._device, dtype)
         self._loss = build_policy_loss(settings.algorithm)
         self._engine, self._optimizer = start_engine(
             Policy(self._model, settings.temperature),
@@ -150,7 +149,11 @@ class LearnerRank:
         started = time.perf_counter()
         plan = plan_updates(batch, settings.updates_per_step, self._ranks, settings.learner.micro_batch_tokens)
         prepared = [
-            [collate(batch, rows, *self._collation) for rows in update.micro_batches[self._rank]] for update in plan
+            [
+                collate(batch, rows, settings.pad_token_id, self._device, self._dtype)
+                for rows in update.micro_batches[self._rank]
+            ]
+            for update in plan
         ]
         statistics = Statistics(self._device)
         passes = self._loss.passes
