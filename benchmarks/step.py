@@ -6,8 +6,8 @@
 The embedded policy: 32 prompts x 8 samples of at most 24 new tokens. The directory of a model (SmolLM2-135M): 8 prompts
 x 8 samples of at most 256 new tokens. Weights, problems, group size, sampling and number format are the same. TRL makes
 one update, in micro-batches of 256 rows or of 8, its default, and keeps its activations, which is its fastest way. The
-learning rate is so small that the policy stays, and with it the length of its answers. `--peer` needs the extra `bench`;
-a step of TRL with SmolLM2-135M takes minutes.
+learning rate is so small that the policy stays, and with it the length of its answers. `--peer` needs the extra
+`bench`; a step of TRL with SmolLM2-135M takes minutes.
 """
 
 from __future__ import annotations

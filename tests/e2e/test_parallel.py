@@ -65,7 +65,8 @@ def pair(stack: RunningStack, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_two_ranks_with_zero_equal_one_without(
     stage: int, pair: LearnerGroup, single: Trained, batches: list[SequenceBatch], tmp_path: Path
 ) -> None:
-    # A small budget makes several, and unequally many, micro-batches on each rank. What large models need goes together.
+    # A small budget makes several, and unequally many, micro-batches on each rank. Large models need stage 3 and
+    # activation checkpointing together.
     overrides = ("learner.ranks=2", f"learner.zero_stage={stage}", "learner.micro_batch_tokens=300")
     pair.begin(settings_of(tmp_path, *overrides, f"learner.gradient_checkpointing={stage == 3}"))
     losses, weights = trained(pair, batches, tmp_path)
