@@ -24,10 +24,10 @@ from transformers import AttentionInterface
 
 PACKED = "maspo_packed"
 """The name by which transformers knows it."""
-SHORT_KEYS = 256
+SHORT_KEYS = 384
 """Up to so many keys, products and a softmax of their own are faster than torch's fused kernel for CPUs, whose backward
 pass alone takes two to five times as long in bfloat16 (docs/decisions.md)."""
-_LEAST_FILLED = 0.5
+_LEAST_FILLED = 0.75
 """Of a padded row of keys, how much the shortest piece beside the longest fills."""
 _VARIABLE_LENGTH = (torch.bfloat16, torch.float16)
 

@@ -16,7 +16,7 @@ SIZES = {"float32": 4, "bfloat16": 2}
 KEPT_LOGITS = 1 << 26
 """Logits that wait for the backward pass: `KEPT_ELEMENTS` of learner/logprob.py, which imports what a plan need not."""
 
-SHORT_KEYS = 256
+SHORT_KEYS = 384
 """The most tokens that a row may see for its attention's weights to be kept: `SHORT_KEYS` of learner/attention.py."""
 
 LIBRARIES_GIB = {"driver": 0.45, "ray": 0.46, "verifier": 0.02, "engine": 0.75, "learner": 0.46}
