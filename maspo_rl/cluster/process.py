@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
+import gc
 import os
 import sys
 from pathlib import Path
@@ -18,3 +20,9 @@ def redirect_output(log: Path) -> None:
     os.dup2(descriptor, 2)
     os.close(descriptor)
     faulthandler.enable()
+
+
+def give_back_memory() -> None:
+    """Gives the kernel what this process has freed, which the C library keeps for it (`placement.KEEP_MEMORY`)."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)

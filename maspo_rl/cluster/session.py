@@ -22,6 +22,8 @@ def ray_session(config: ClusterConfig) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray runs its workers at niceness 15, behind everything else on the machine; ours are the work itself.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    # Each of our actors starts in an environment of its own, for which no worker that Ray starts beforehand will do.
+    os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     if config.address is None:
         gpus = config.gpus_per_node
         ray.init(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,24 @@ def resolve_model(path: str) -> str:
     raise InputError(f"model.path={path}: no such directory, and neither 'embedded' nor a hub name owner/name")
 
 
+def _names_plain_tokenizer(directory: Path) -> bool:
+    """Whether a tokenizer of no model's own kind was saved there, as transformers 5 calls it or 4 did."""
+    description = directory / "tokenizer_config.json"
+    if not description.is_file():
+        return False
+    try:
+        saved = json.loads(description.read_text())
+    except ValueError:
+        return False  # told by whoever loads it
+    return saved.get("tokenizer_class") in ("TokenizersBackend", "PreTrainedTokenizerFast") and "auto_map" not in saved
+
+
 def load_tokenizer(path: str, revision: str | None = None) -> Any:
     """The tokenizer beside a model. Raises InputError where there is none or the hub does not give it."""
     source = resolve_model(path)
     # Imported here: seconds that a wrong path must not cost. AutoTokenizer imports torch's compiler and sympy, another
-    # five; for the policy in the package it would choose what is named here.
-    if source == str(embedded_policy_path()):
+    # five and 100 MiB; it would choose the same.
+    if _names_plain_tokenizer(Path(source)):
         from transformers import TokenizersBackend as Loader  # noqa: PLC0415
     else:
         from transformers import AutoTokenizer as Loader  # noqa: PLC0415

@@ -20,7 +20,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import embedding, scaled_dot_product_attention
-from transformers import AttentionInterface
 
 PACKED = "maspo_packed"
 """The name by which transformers knows it."""
@@ -243,4 +242,9 @@ def _attention(
     return packing.attend(query, key, value, scale)[None], None
 
 
-AttentionInterface.register(PACKED, _attention)
+def register_packed() -> None:
+    """Makes it known to transformers, whose models' code this imports: 120 MiB and two seconds, which nobody but a
+    learner shall spend."""
+    from transformers import AttentionInterface  # noqa: PLC0415
+
+    AttentionInterface.register(PACKED, _attention)

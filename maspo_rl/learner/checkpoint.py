@@ -49,7 +49,9 @@ def _gathered(model: Any, *, keep: bool) -> dict[str, torch.Tensor]:
 
     whole = {}
     for name, parameter in model.named_parameters():
-        with deepspeed.zero.GatheredParameters([parameter], enabled=hasattr(parameter, "ds_id")):
+        split = hasattr(parameter, "ds_id")
+        with deepspeed.zero.GatheredParameters([parameter], enabled=split):
             if keep:
-                whole[name] = parameter.detach().cpu().clone()
+                weights = parameter.detach().cpu()
+                whole[name] = weights.clone() if split else weights
     return whole

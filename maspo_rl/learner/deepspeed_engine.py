@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from maspo_rl.config.schema import LearnerConfig, OptimizerConfig
-from maspo_rl.learner.attention import PACKED
-from maspo_rl.learner.optimizer import FiniteAdamW
+from maspo_rl.learner.attention import PACKED, register_packed
+from maspo_rl.learner.layers import keep_inputs_alone
+from maspo_rl.learner.optimizer import FiniteAdamW, RoundedAdamW
 from maspo_rl.learner.policy import Policy
 
 
@@ -42,6 +43,7 @@ def load_model(path: str, revision: str | None, dtype: torch.dtype, *, gradient_
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
     from transformers.modeling_layers import GradientCheckpointingLayer  # noqa: PLC0415
 
+    register_packed()
     model = AutoModelForCausalLM.from_pretrained(
         path,
         revision=revision,
@@ -50,6 +52,7 @@ def load_model(path: str, revision: str | None, dtype: torch.dtype, *, gradient_
         # Dropout has no place in a ratio of two passes over the same tokens.
         attention_dropout=0.0,
     )
+    keep_inputs_alone(model)
     if gradient_checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
         for layer in model.modules():
@@ -79,7 +82,9 @@ def deepspeed_config(learner: LearnerConfig, dtype: torch.dtype) -> dict[str, An
         "zero_optimization": zero,
         "zero_allow_untested_optimizer": True,
         "zero_force_ds_cpu_optimizer": False,
-        "bf16": {"enabled": dtype is torch.bfloat16, "check_grad_overflow": False},
+        # Without ZeRO the weights stay as they come, and the optimiser rounds them itself (`RoundedAdamW`).
+        "bf16": {"enabled": dtype is torch.bfloat16 and learner.zero_stage > 0, "check_grad_overflow": False},
+        "communication_data_type": {torch.bfloat16: "bf16", torch.float32: "fp32"}[dtype],
         "steps_per_print": 10**9,
         "wall_clock_breakdown": False,
     }
@@ -99,7 +104,8 @@ def start_engine(
             torch.distributed.all_reduce(squares)
         return squares
 
-    adamw = FiniteAdamW([p for p in policy.parameters() if p.requires_grad], optimizer, sum_squares, largest_norm)
+    kind = FiniteAdamW if shares or dtype is torch.float32 else RoundedAdamW
+    adamw = kind([p for p in policy.parameters() if p.requires_grad], optimizer, sum_squares, largest_norm)
     engine, _, _, _ = deepspeed.initialize(
         model=policy, optimizer=adamw, config=deepspeed_config(learner, dtype), dist_init_required=False
     )

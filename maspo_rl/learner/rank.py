@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from maspo_rl.cluster.faults import fault_point
-from maspo_rl.cluster.process import redirect_output
+from maspo_rl.cluster.process import give_back_memory, redirect_output
 from maspo_rl.config.algorithm import AlgorithmConfig
 from maspo_rl.config.errors import RunFailure
 from maspo_rl.config.guards import GuardConfig, GuardsConfig
@@ -128,6 +128,7 @@ class LearnerRank:
             engines=engines,
             tensor_parallel=tensor_parallel,
             timeout_s=timeout_s,
+            movable=self._settings.learner.zero_stage == 0,
         )
 
     def send_weights(self) -> str | None:
@@ -291,6 +292,7 @@ class LearnerRank:
     def save(self, directory: Path) -> None:
         """Writes this rank's share of the training state, and rank 0 the exported policy."""
         fault_point(self._name, "save")
+        give_back_memory()  # the last update's, as what is written lies in memory a second time
         state = {"updates": self._updates, "loss": self._loss.state_dict()}
         checkpoint.save(self._engine, self._model, directory, state, self._rank, self._settings.model)
 

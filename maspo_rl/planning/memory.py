@@ -19,6 +19,9 @@ KEPT_LOGITS = 1 << 26
 SHORT_KEYS = 384
 """The most tokens that a row may see for its attention's weights to be kept: `SHORT_KEYS` of learner/attention.py."""
 
+PORTION = 1 << 24
+"""Elements whose float32 gradients exist together: `PORTION` of learner/optimizer.py."""
+
 LIBRARIES_GIB = {"driver": 0.45, "ray": 0.46, "verifier": 0.02, "engine": 0.75, "learner": 0.46}
 """Python, libraries and their heap in a process of each kind; `ray` is all of Ray's own processes together.
 
@@ -54,7 +57,8 @@ def memory_section(
     else:
         # vLLM's kernels for CPUs keep a copy of the weights in an order of their own.
         engine = held | {"packed_weights": weights, "cache": config.rollout.kv_cache_gib}
-        rank, shared = learner | offloaded, weights
+        # Without ZeRO the learner's own weights lie in the memory that engines read.
+        rank, shared = learner | offloaded, weights * (config.learner.zero_stage > 0)
     counts = {"driver": 1, "ray": 1, "verifier": 1 + config.verifier.workers}
     counts |= {"engine": config.rollout.engines, "learner": config.learner.ranks}
     own: dict[str, Parts] = {"engine": engine, "learner": rank}
@@ -76,15 +80,19 @@ def memory_section(
 def learner_state(config: Config, shape: ModelShape, dtype: str) -> tuple[Parts, Parts]:
     """A rank's weights, gradients and AdamW state by ZeRO stage: on its device, and offloaded to the host.
 
-    Stage 0 in float32 updates the weights themselves (16 bytes a parameter); all others keep a float32 copy and make a
-    float32 gradient of it. Stage 1 splits the optimiser's part over the ranks, 2 the gradients, 3 the weights.
+    Stage 0 in float32 updates the weights themselves (16 bytes a parameter); all others keep a float32 copy. Of its
+    gradient stage 0 makes a portion at a time, the others the whole. Stage 1 splits the optimiser's part over the
+    ranks, 2 the gradients, 3 the weights.
     """
     learner, size, count = config.learner, SIZES[dtype], shape.parameters / GIB
     optimiser, gradients, weights = (learner.ranks if learner.zero_stage >= least else 1 for least in (1, 2, 3))
     state = {"weights": count * size / weights, "gradients": count * size / gradients}
     moments = {"moments": 8 * count / optimiser}
-    if learner.zero_stage or size < 4:
-        moments["float32_weights_and_gradients"] = 8 * count / optimiser
+    if learner.zero_stage:
+        moments |= {"float32_weights": 4 * count / optimiser, "float32_gradients": 4 * count / optimiser}
+    elif size < 4:
+        portion = min(PORTION + shape.vocabulary * shape.hidden, shape.parameters) / GIB
+        moments |= {"float32_weights": 4 * count, "float32_gradients": 4 * portion}
     if learner.zero_stage >= 2:
         state["reduction_buffer"] = min(_BUCKET_ELEMENTS / GIB, count) * size
     if learner.zero_stage == 3:
@@ -101,15 +109,15 @@ def activation_bytes(config: Config, shape: ModelShape, dtype: str, tokens: int,
     """What a forward pass keeps for its backward pass, in layers of the Llama or Qwen kind: `tokens` in all, of `rows`
     responses that see up to `width` of them.
 
-    Per token and layer: two normalisations (input in float32, normalised, scaled), queries, the attention's output,
-    four times the inner width of the MLP, and where queries and keys are normalised their input and result. For each
+    Per token and layer: two normalisations (input, one float32 number, result), queries, the attention's output, three
+    times the inner width of the MLP, and where queries and keys are normalised as much of each head. For each
     row the keys and values that it sees; then, by kernel, the attention's weights, or all of these once for each head
     and a padded output, or nothing. Once, the last normalisation, and what masks the fused kernel on CPUs.
     """
     size, queries, keys = SIZES[dtype], shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    layer = 2 * (4 + 2 * size) * shape.hidden + size * (2 * queries + 4 * shape.intermediate)
+    layer = 2 * (2 * size * shape.hidden + 4) + size * (2 * queries + 3 * shape.intermediate)
     if shape.head_norms:
-        layer += (4 + size) * (queries + keys)
+        layer += size * (queries + keys) + 4 * (shape.heads + shape.kv_heads)
     seen = 2 * rows * width * size
     mask = 0
     if config.cluster.gpus_per_node:
@@ -123,7 +131,7 @@ def activation_bytes(config: Config, shape: ModelShape, dtype: str, tokens: int,
         kept += shape.layers * tokens * shape.hidden * size
     else:
         kept *= shape.layers
-    return kept + mask + tokens * (4 + size) * shape.hidden
+    return kept + mask + tokens * (size * shape.hidden + 4)
 
 
 def logit_bytes(shape: ModelShape, dtype: str, response_tokens: int) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from maspo_rl.cluster.faults import fault_point
-from maspo_rl.cluster.process import redirect_output
+from maspo_rl.cluster.process import give_back_memory, redirect_output
 from maspo_rl.config.derived import engine_threads
 from maspo_rl.config.errors import RunFailure
 from maspo_rl.config.schema import RolloutConfig
@@ -96,12 +96,19 @@ class Engine:
         self._version: int | None = None
         # A full collection would walk the million objects that imports and the engine's start have made, every few
         # steps, and find nothing.
-        gc.collect()
+        give_back_memory()
         gc.freeze()
+        self._on_gpu = settings.on_gpu
+        self._rest()
 
     def ready(self) -> int:
         """The process id, once the engine stands."""
         return os.getpid()
+
+    def _rest(self) -> None:
+        """Holds no more memory than it must, as nothing is asked of it."""
+        if not self._on_gpu:
+            self._llm.collective_rpc("give_back_cache")
 
     def generate(self, requests: list[SampleRequest], sampling: SamplingSettings, version: int) -> list[Rollout]:
         """One rollout per request, in order.
@@ -139,6 +146,7 @@ class Engine:
             ],
             use_tqdm=False,
         )
+        self._rest()
         completions = [output.outputs[0] for output in outputs]
         texts = self._tokenizer.batch_decode(
             [completion.token_ids for completion in completions], skip_special_tokens=True

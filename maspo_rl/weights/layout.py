@@ -40,11 +40,12 @@ class Segment:
         memory._mmap = None  # type: ignore[attr-defined]
 
     def fill(self, source: Iterable[tuple[str, Tensor]]) -> str:
-        """Copies all tensors in, in order, and returns the digest of what was written: taken of the segment's bytes
-        bucket by bucket, as long as they are in the cache."""
+        """Copies all tensors in that are not here already, in order, and returns the digest of the whole: taken of the
+        segment's bytes bucket by bucket, as long as they are in the cache."""
         total = begin = 0
         for index, ((_, target), (_, tensor)) in enumerate(zip(self.tensors, source, strict=True), start=1):
-            target.copy_(tensor)
+            if tensor.data_ptr() != target.data_ptr():
+                target.copy_(tensor)
             end = self._begins[index]
             if end - begin >= _BUCKET_BYTES or index == len(self.tensors):
                 total += weighted_sum(self._bytes[begin:end], begin // WORD_BYTES)

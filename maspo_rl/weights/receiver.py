@@ -6,6 +6,8 @@ Importing this module registers the backends in the process it is imported in; v
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
@@ -25,6 +27,7 @@ from vllm.distributed.weight_transfer.nccl_engine import NCCLWeightTransferEngin
 from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
+from maspo_rl.cluster.process import give_back_memory
 from maspo_rl.weights.digest import RunningDigest
 from maspo_rl.weights.in_place import InPlace
 from maspo_rl.weights.layout import Segment, TensorMeta
@@ -93,6 +96,7 @@ class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemory
             self._in_place, self._learned = InPlace.learn(self.model, self._segment.tensors), True
             way = "by vLLM's reload, as not all layers are known" if self._in_place is None else "in place"
             print(f"from now on weights enter {type(self.model).__name__} {way}", flush=True)
+            give_back_memory()  # a whole model, which the reload has made beside the present one
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
         # The base class ends with an accelerator synchronisation, which a CPU does not have.
@@ -176,6 +180,17 @@ class WorkerExtension:
     """Methods added to vLLM's workers."""
 
     weight_transfer_engine: Any
+    model_runner: Any
+
+    def give_back_cache(self) -> None:
+        """Gives the kernel the memory of keys and values that nobody will read again: on a machine whose phases
+        alternate, the learner's turn is next. On a CPU; the pages come back, zeroed, as they are used."""
+        kernel, page = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
+        for cache in self.model_runner.kv_caches:
+            begin = -(-cache.data_ptr() // page) * page
+            end = (cache.data_ptr() + cache.nbytes) // page * page
+            if kernel.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(max(0, end - begin)), mmap.MADV_DONTNEED):
+                raise OSError(ctypes.get_errno(), "madvise refused a key-value cache")
 
     def received_digest(self) -> str | None:
         """Digest of the weights of the last finished update, None before the first."""

@@ -25,7 +25,9 @@ class WeightSender:
         engines: list[Any],
         tensor_parallel: int,
         timeout_s: float,
+        movable: bool,
     ) -> None:
+        """`movable`: nobody but the module holds its parameters' memory."""
         # Sooner than whoever waits for this rank: the engine that does not answer is named, not the rank.
         client = EngineClient(engines, tensor_parallel, 0.8 * timeout_s)
         self._source = GatheredSource(module) if backend == "shared_memory" else DigestedSource(module)
@@ -33,7 +35,7 @@ class WeightSender:
         if isinstance(self._source, DigestedSource):
             self._transfer = _vllm_transfer(backend, rank, len(engines) * tensor_parallel, client, self._source)
         elif rank == 0:
-            self._transfer = SharedMemorySender(client, self._source)
+            self._transfer = SharedMemorySender(client, self._source, movable=movable)
 
     def send(self) -> str | None:
         """Sends all weights to all engines and returns the digest of what was sent, which rank 0 knows."""

@@ -1,8 +1,9 @@
 """One shared-memory segment between learner and engines on one CPU machine: the learner's end.
 
-The sending rank lays all tensors side by side in the segment and the engines read them from there: one copy in, no
-copy out before the engine's own loader. The segment's name is removed as soon as every engine has opened it, so that
-nothing is left behind however the processes end.
+All tensors lie side by side in the segment and the engines read them from there: no copy out before the engine's own
+loader, and none in without ZeRO, as the learner's weights themselves then lie there. With ZeRO, whose weights are in
+buffers of its own, the sending rank copies them in. The segment's name is removed as soon as every engine has opened
+it, so that nothing is left behind however the processes end.
 
 Nothing here imports vLLM, which would cost the learner ten seconds and several hundred MiB; the engines' end, a vLLM
 transfer engine, is in `receiver`.
@@ -21,9 +22,10 @@ from maspo_rl.weights.source import GatheredSource
 
 
 class SharedMemorySender:
-    """Rank 0's end: opens the segment with the engines, then copies every tensor into it at each update."""
+    """Rank 0's end: opens the segment with the engines, moves the weights there if they are `movable`, and has the
+    engines read at each update."""
 
-    def __init__(self, client: EngineClient, source: GatheredSource) -> None:
+    def __init__(self, client: EngineClient, source: GatheredSource, *, movable: bool) -> None:
         self._client = client
         self._source = source
         metadata = source.metadata()
@@ -41,11 +43,17 @@ class SharedMemorySender:
         finally:
             memory.unlink()
         self._segment = Segment(memory, metadata)
+        if movable:
+            source.move_into(self._segment.tensors)
 
     def send_weights(self) -> str:
         """One update of all engines; the digest of what was sent."""
         digest = self._segment.fill(self._source)
-        if fault_point("learner_0", "sent") == "corrupt":
-            self._segment.tensors[0][1].view(torch.uint8).view(-1)[0] ^= 1
-        self._client.take_weights()
+        harmed = self._segment.tensors[0][1].view(torch.uint8).view(-1)[:1]
+        harm = int(fault_point("learner_0", "sent") == "corrupt")
+        harmed ^= harm
+        try:
+            self._client.take_weights()
+        finally:
+            harmed ^= harm
         return digest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -27,6 +27,12 @@ class GatheredSource:
             TensorMeta(name, parameter.dtype, torch.Size(getattr(parameter, "ds_shape", parameter.shape)))
             for name, parameter in self._module.named_parameters()
         ]
+
+    def move_into(self, tensors: Iterable[tuple[str, Tensor]]) -> None:
+        """Has the parameters lie in `tensors` from now on, of which there is one for each. Not with ZeRO, which keeps
+        them in buffers of its own."""
+        for (_, tensor), parameter in zip(tensors, self._module.parameters(), strict=True):
+            parameter.data = tensor.copy_(parameter.data)
 
     def __iter__(self) -> Iterator[tuple[str, Tensor]]:
         import deepspeed  # noqa: PLC0415 - chooses its accelerator when imported, which the driver must not

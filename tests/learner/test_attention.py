@@ -13,12 +13,14 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, LlamaConfig, PretrainedConfig, Qwen2Config, Qwen3Config
 
 from maspo_rl.learner import attention
-from maspo_rl.learner.attention import PACKED, Buckets, Piece, VariableLength
+from maspo_rl.learner.attention import PACKED, Buckets, Piece, VariableLength, register_packed
 from maspo_rl.learner.batch import SequenceBatch, plan_updates
+from maspo_rl.learner.layers import keep_inputs_alone
 from maspo_rl.learner.micro_batch import MicroBatch, collate
 from maspo_rl.learner.policy import Policy
 from maspo_rl.types import Group, Prompt, Rollout
 
+register_packed()
 CPU = torch.device("cpu")
 VOCABULARY = 40
 FLOAT32_NORMS = 1e-5
@@ -58,9 +60,13 @@ def batch_of(shape: Shape) -> SequenceBatch:
 
 
 def built(config: PretrainedConfig, implementation: str, dtype: torch.dtype = torch.float64) -> torch.nn.Module:
+    """A model; the packed one with all that the learner changes in it."""
     torch.manual_seed(0)
     # A model writes into its description how it attends.
-    return AutoModelForCausalLM.from_config(deepcopy(config), attn_implementation=implementation, dtype=dtype)
+    model = AutoModelForCausalLM.from_config(deepcopy(config), attn_implementation=implementation, dtype=dtype)
+    if implementation == PACKED:
+        keep_inputs_alone(model)
+    return model
 
 
 def all_rows(batch: SequenceBatch, dtype: torch.dtype) -> MicroBatch:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
 import torch
 
 from maspo_rl.config.schema import OptimizerConfig
-from maspo_rl.learner.optimizer import FiniteAdamW, learning_rate
+from maspo_rl.learner.optimizer import FiniteAdamW, RoundedAdamW, learning_rate
 
 CONFIG = OptimizerConfig(lr=0.1, weight_decay=0.05, max_grad_norm=1.0)
 
@@ -63,6 +64,62 @@ def test_a_norm_above_the_guard_changes_nothing() -> None:
     before = [weight.detach().clone() for weight in weights]
     for weight in weights:
         weight.grad = torch.full_like(weight, 2.0)  # a norm of 2 sqrt(17) = 8.2
+    optimizer.step()
+    assert not optimizer.applied
+    assert all(torch.equal(weight, old) for weight, old in zip(weights, before, strict=True))
+
+
+def rounded_pair(monkeypatch: pytest.MonkeyPatch) -> tuple[list[torch.Tensor], RoundedAdamW]:
+    monkeypatch.setattr("maspo_rl.learner.optimizer.PORTION", 4)  # several portions
+    weights = [torch.nn.Parameter(weight.detach().bfloat16()) for weight in parameters()]
+    return weights, RoundedAdamW(weights, CONFIG, lambda squares: squares, math.inf)
+
+
+@pytest.mark.parametrize("size", [1e-3, 5.0])
+def test_half_precision_weights_follow_float32_ones(monkeypatch: pytest.MonkeyPatch, size: float) -> None:
+    """Against torch's AdamW on float32 weights, with and without clipping; a rate that bfloat16 alone would lose."""
+    weights, optimizer = rounded_pair(monkeypatch)
+    optimizer.set_lr(1e-5)
+    exact = [torch.nn.Parameter(weight.detach().float()) for weight in weights]
+    reference = torch.optim.AdamW(exact, lr=1e-5, weight_decay=0.05)
+    for step in range(300):
+        for weight, other in zip(weights, exact, strict=True):
+            weight.grad = torch.full_like(weight, size * (1 + step % 3))
+            other.grad = weight.grad.float()
+        torch.nn.utils.clip_grad_norm_(exact, 1.0)
+        reference.step()
+        optimizer.step()
+    for weight, other in zip(weights, exact, strict=True):
+        torch.testing.assert_close(weight, other.bfloat16(), rtol=2**-8, atol=0)
+        assert (weight.float() - other).abs().max() <= 2**-8 * other.abs().max()
+    assert optimizer.grad_norm == pytest.approx(size * 3 * math.sqrt(17), rel=1e-2)
+
+
+def test_half_precision_weights_go_on_from_a_saved_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights, optimizer = rounded_pair(monkeypatch)
+    for weight in weights:
+        weight.grad = torch.ones_like(weight)
+    optimizer.step()
+    saved, state = [weight.detach().clone() for weight in weights], copy.deepcopy(optimizer.state_dict())
+    for weight in weights:
+        weight.grad = torch.ones_like(weight)
+    optimizer.step()
+    others, loaded = rounded_pair(monkeypatch)
+    for other, weight in zip(others, saved, strict=True):
+        other.data.copy_(weight)
+        other.grad = torch.ones_like(other)
+    loaded.load_state_dict(state)
+    loaded.step()
+    assert all(torch.equal(other, weight) for other, weight in zip(others, weights, strict=True))
+    with pytest.raises(ValueError, match="older version"):
+        loaded.load_state_dict({"optimizer_state_dict": {}, "fp32_groups": []})
+
+
+def test_half_precision_weights_stay_where_a_gradient_is_infinite(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights, optimizer = rounded_pair(monkeypatch)
+    before = [weight.detach().clone() for weight in weights]
+    for weight in weights:
+        weight.grad = torch.full_like(weight, math.inf)
     optimizer.step()
     assert not optimizer.applied
     assert all(torch.equal(weight, old) for weight, old in zip(weights, before, strict=True))

@@ -8,10 +8,11 @@ import torch
 from test_batch import batch_of
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from maspo_rl.learner.attention import PACKED
+from maspo_rl.learner.attention import PACKED, register_packed
 from maspo_rl.learner.micro_batch import collate
 from maspo_rl.learner.policy import Policy
 
+register_packed()
 LENGTHS = [(3, 5), (4, 1), (2, 9), (6, 6)]
 TEMPERATURE = 0.7
 

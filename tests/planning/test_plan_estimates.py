@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from maspo_rl.config.load import load
 from maspo_rl.config.schema import Config
 from maspo_rl.data import PromptSet, embedded_policy_path
-from maspo_rl.learner import attention
+from maspo_rl.learner import attention, optimizer
 from maspo_rl.learner.attention import Piece, pack
 from maspo_rl.learner.batch import SequenceBatch, plan_updates
 from maspo_rl.learner.deepspeed_engine import load_model
@@ -96,7 +96,7 @@ def test_states_are_those_of_the_zero_paper(stage: int, gigabytes: float) -> Non
     config = load([f"learner.zero_stage={stage}", "learner.ranks=64"])
     shape = ModelShape(7_500_000_000, 1, 1, 1, 1, 1, 1, 1, 1, None)
     state, offloaded = learner_state(config, shape, "bfloat16")
-    paper = state["weights"] + state["gradients"] + state["moments"] + state["float32_weights_and_gradients"] / 2
+    paper = state["weights"] + state["gradients"] + state["moments"] + state["float32_weights"]
     assert paper * GIB / 1e9 == pytest.approx(gigabytes, abs=0.06)
     assert not offloaded
 
@@ -108,7 +108,7 @@ def test_offloading_moves_the_state_to_the_host() -> None:
     offload = ["learner.offload_optimizer=true", "learner.offload_parameters=true"]
     left, host = learner_state(load([*base, *offload]), shape, "bfloat16")
     assert sum(left.values()) + sum(host.values()) == pytest.approx(sum(device.values()))
-    assert set(host) == {"weights", "moments", "float32_weights_and_gradients"}
+    assert set(host) == {"weights", "moments", "float32_weights", "float32_gradients"}
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
@@ -158,6 +158,10 @@ def test_activations_are_what_autograd_keeps(
 
 def test_the_planned_logits_are_the_learners() -> None:
     assert KEPT_LOGITS == KEPT_ELEMENTS
+
+
+def test_the_planned_portion_is_the_optimisers() -> None:
+    assert memory.PORTION == optimizer.PORTION
 
 
 def test_the_planned_attention_is_the_learners() -> None:
