@@ -9,16 +9,14 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from transformers import AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from benchmarks import measure
-from benchmarks.subjects.step import figures
+from benchmarks.subjects.step import SAMPLES, figures
 from maspo_rl.config.derived import compute_dtype
 from maspo_rl.config.schema import ClusterConfig, ModelConfig
 from maspo_rl.data import arithmetic, resolve_model
-
-SAMPLES = 8
 
 
 class _Clock(TrainerCallback):
@@ -50,11 +48,12 @@ def train(options: argparse.Namespace) -> measure.Figures:
     rows = [{"prompt": [{"role": "user", "content": item.text}], "gold": item.gold} for item in problems]
     clock = _Clock()
     model = resolve_model(options.model)
-    dtype = getattr(torch, compute_dtype(ModelConfig(options.model), ClusterConfig()))
+    dtype = compute_dtype(ModelConfig(options.model), ClusterConfig())
+    weights = dtype if options.peer_weights == "auto" else options.peer_weights
     completions = options.prompts * SAMPLES
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
-            model=AutoModelForCausalLM.from_pretrained(model, dtype=dtype),
+            model=model,
             processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
             reward_funcs=_reward,
             train_dataset=Dataset.from_list(rows),
@@ -67,7 +66,8 @@ def train(options: argparse.Namespace) -> measure.Figures:
                 max_completion_length=options.max_new_tokens,
                 learning_rate=1e-9,
                 max_steps=options.steps + options.warm_up,
-                bf16=False,
+                model_init_kwargs={"dtype": weights},
+                bf16=dtype != weights,
                 gradient_checkpointing=False,
                 use_cpu=True,
                 report_to="none",
@@ -78,4 +78,4 @@ def train(options: argparse.Namespace) -> measure.Figures:
         )
         trainer.train()
     lengths = [row["completions/mean_length"] for row in trainer.state.log_history if "completions/mean_length" in row]
-    return figures(clock.seconds[options.warm_up :], lengths[options.warm_up :])
+    return figures(clock.seconds[options.warm_up :], lengths[options.warm_up :], completions)

@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks import measure
 
+SAMPLES = 8
 PHASES = ("rollout", "learn", "transfer")
 
 
@@ -35,15 +36,17 @@ def train(options: argparse.Namespace) -> measure.Figures:
         steps = [json.loads(line) for line in lines[options.warm_up :]]
     seconds = [step["time/step_s"] for step in steps]
     phases = {name: round(statistics.median(step[f"time/{name}_s"] for step in steps), 3) for name in PHASES}
-    return figures(seconds, [step["response/length_mean"] for step in steps]) | {"phases_s": phases}
+    lengths = [step["response/length_mean"] for step in steps]
+    return figures(seconds, lengths, SAMPLES * options.prompts) | {"phases_s": phases}
 
 
-def figures(seconds: list[float], lengths: list[float]) -> dict[str, Any]:
-    """Of the counted steps."""
+def figures(seconds: list[float], lengths: list[float], responses: int) -> dict[str, Any]:
+    """Of the counted steps, of so many responses each with these mean lengths."""
     return {
         "steps": len(seconds),
         "median_s": round(statistics.median(seconds), 3),
         "fastest_s": round(min(seconds), 3),
         "slowest_s": round(max(seconds), 3),
         "response_tokens": round(statistics.mean(lengths), 1),
+        "token_ms": round(1000 * sum(seconds) / (responses * sum(lengths)), 3),
     }

@@ -22,7 +22,7 @@ SHORT_KEYS = 384
 PORTION = 1 << 24
 """Elements whose float32 gradients exist together: `PORTION` of learner/optimizer.py."""
 
-LIBRARIES_GIB = {"driver": 0.45, "ray": 0.46, "verifier": 0.02, "engine": 0.75, "learner": 0.46}
+LIBRARIES_GIB = {"driver": 0.28, "ray": 0.34, "verifier": 0.02, "engine": 0.66, "learner": 0.46}
 """Python, libraries and their heap in a process of each kind; `ray` is all of Ray's own processes together.
 
 Measured once: the quickstart on two x86-64 cores without a GPU, proportional set size (a page of n processes counts 1/n
@@ -55,8 +55,10 @@ def memory_section(
         # Every rank reads the whole model into host memory before DeepSpeed moves or splits it.
         engine, rank, shared = {}, offloaded | {"weights_while_loading": weights}, 0.0
     else:
-        # vLLM's kernels for CPUs keep a copy of the weights in an order of their own.
-        engine = held | {"packed_weights": weights, "cache": config.rollout.kv_cache_gib}
+        # vLLM's kernels for CPUs have the weights in an order of their own, and once more a table that is the head too.
+        # The cache is no more than what responses fill, and the kernel's again when they are sampled.
+        table = shape.vocabulary * shape.hidden * SIZES[dtype] / GIB
+        engine = held | {"packed_table": table, "cache": _cache_gib(config, shape, dtype, step)}
         # Without ZeRO the learner's own weights lie in the memory that engines read.
         rank, shared = learner | offloaded, weights * (config.learner.zero_stage > 0)
     counts = {"driver": 1, "ray": 1, "verifier": 1 + config.verifier.workers}
@@ -75,6 +77,14 @@ def memory_section(
         cache = config.rollout.gpu_memory_fraction * gpu.memory_gib - held["weights"] - CUDA_CONTEXT_GIB
         section["gpu_process_gib"]["engine"] = _process(held | {"cache": cache, "cuda": CUDA_CONTEXT_GIB})
     return section
+
+
+def _cache_gib(config: Config, shape: ModelShape, dtype: str, step: StepShape) -> float:
+    """Keys and values of all that one engine samples at once, or as much of them as it may hold."""
+    rollout = config.rollout
+    sequences = min(rollout.max_sequences, math.ceil(step.responses / rollout.engines))
+    token = 2 * shape.layers * shape.kv_heads * shape.head_dim * SIZES[dtype]
+    return min(rollout.kv_cache_gib, sequences * step.width * token / GIB)
 
 
 def learner_state(config: Config, shape: ModelShape, dtype: str) -> tuple[Parts, Parts]:
