@@ -66,14 +66,16 @@ def take_turns(
     options: argparse.Namespace,
     case: Mapping[str, Any] | None = None,
 ) -> dict[str, list[Figures]]:
-    """The figures of every subject's runs, printed as they come; `case` adds options that are printed with them."""
+    """The figures of every subject's runs, printed as they come; `case` adds options that are printed with them. A
+    round has its seed, for whatever is drawn."""
     # A benchmark that is told to end must not leave a subject behind, which has a session of its own.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     found: dict[str, list[Figures]] = {name: [] for name in subjects}
     case = case or {}
     for number in range(options.rounds):
         for name, subject in subjects.items():
-            figures = run(subject.function, argparse.Namespace(**vars(options) | case | subject.options))
+            chosen = vars(options) | case | subject.options | {"seed": number}
+            figures = run(subject.function, argparse.Namespace(**chosen))
             found[name].append(figures)
             emit({"benchmark": benchmark, **case, "subject": name, "round": number + 1, **figures})
     return found

@@ -6,8 +6,9 @@
 The embedded policy: 32 prompts x 8 samples of at most 24 new tokens. The directory of a model (SmolLM2-135M): 8 prompts
 x 8 samples of at most 256 new tokens. Weights, problems, group size and sampling are the same. TRL makes one update, in
 micro-batches of 256 rows or of 8, its default, and keeps its activations, which is its fastest way. The learning rate
-is so small that the policy stays, and with it the length of its answers; as the samples are not the same, there is a
-ratio for a response token too. `--peer` needs the extra `bench`; a step of TRL with SmolLM2-135M takes minutes.
+is so small that the policy stays, and with it the length of its answers. Samples are not the same, and each round has
+seeds of its own, so there is a ratio for a response token too. `--peer` needs the extra `bench`; a step of TRL with
+SmolLM2-135M takes minutes.
 
 Number formats are the same: products as `model.dtype=auto` has them, weights, gradients and moments in float32, which
 is TRL's default for a path, too. `--peer-weights auto` has TRL hold them in the products' format: half of the memory,

@@ -60,6 +60,7 @@ def train(options: argparse.Namespace) -> measure.Figures:
             callbacks=[clock],
             args=GRPOConfig(
                 output_dir=folder,
+                seed=options.seed,
                 per_device_train_batch_size=options.peer_rows,
                 gradient_accumulation_steps=completions // options.peer_rows,
                 num_generations=SAMPLES,

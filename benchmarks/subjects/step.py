@@ -26,7 +26,7 @@ def train(options: argparse.Namespace) -> measure.Figures:
             *(f"trainer.steps={options.steps + options.warm_up}", f"trainer.updates_per_step={options.updates}"),
             *(f"trainer.prompts_per_step={options.prompts}", f"rollout.max_new_tokens={options.max_new_tokens}"),
             *(f"learner.micro_batch_tokens={options.micro_batch_tokens}", "optimizer.lr=1e-9", "checkpoint.every=0"),
-            f"learner.gradient_checkpointing={options.checkpointing}",
+            *(f"learner.gradient_checkpointing={options.checkpointing}", f"seed={options.seed}"),
             *("eval.at_start=false", "eval.at_end=false", "eval.every=0"),
             *(f"rollout.engines={options.engines}", f"rollout.threads={measure.THREADS // options.engines}"),
             *("rollout.timeout_s=1800", "learner.timeout_s=1800"),

@@ -1,4 +1,4 @@
-"""What an actor does first in its own process."""
+"""What an actor does with its own process."""
 
 from __future__ import annotations
 

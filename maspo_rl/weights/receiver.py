@@ -187,8 +187,9 @@ class WorkerExtension:
         alternate, the learner's turn is next. On a CPU; the pages come back, zeroed, as they are used."""
         kernel, page = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
         for cache in self.model_runner.kv_caches:
-            begin = -(-cache.data_ptr() // page) * page
-            end = (cache.data_ptr() + cache.nbytes) // page * page
+            memory = cache.untyped_storage()
+            begin = -(-memory.data_ptr() // page) * page
+            end = (memory.data_ptr() + memory.nbytes()) // page * page
             if kernel.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(max(0, end - begin)), mmap.MADV_DONTNEED):
                 raise OSError(ctypes.get_errno(), "madvise refused a key-value cache")
 
