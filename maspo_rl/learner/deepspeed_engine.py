@@ -91,7 +91,12 @@ def deepspeed_config(learner: LearnerConfig, dtype: torch.dtype) -> dict[str, An
 
 
 def start_engine(
-    policy: Policy, learner: LearnerConfig, optimizer: OptimizerConfig, dtype: torch.dtype, largest_norm: float
+    policy: Policy,
+    learner: LearnerConfig,
+    optimizer: OptimizerConfig,
+    dtype: torch.dtype,
+    device: torch.device,
+    largest_norm: float,
 ) -> tuple[Any, FiniteAdamW]:
     """The DeepSpeed engine over `policy`, and the optimiser inside it."""
     import deepspeed  # noqa: PLC0415
@@ -104,6 +109,8 @@ def start_engine(
             torch.distributed.all_reduce(squares)
         return squares
 
+    if not shares:
+        policy.to(device)  # as DeepSpeed will, but before the optimiser copies the weights
     kind = FiniteAdamW if shares or dtype is torch.float32 else RoundedAdamW
     adamw = kind([p for p in policy.parameters() if p.requires_grad], optimizer, sum_squares, largest_norm)
     engine, _, _, _ = deepspeed.initialize(

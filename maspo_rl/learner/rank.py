@@ -112,6 +112,7 @@ class LearnerRank:
             learner,
             settings.optimizer,
             dtype,
+            self._device,
             largest_norm=_skipped_above(settings.guards.grad_norm),
         )
         if self._loss.needs_reference:

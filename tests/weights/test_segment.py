@@ -37,7 +37,7 @@ def test_weights_that_lie_in_the_segment_are_those_that_would_be_copied(policy: 
     assert shared.fill(source) == before
     with torch.no_grad():
         for parameter in policy.parameters():
-            parameter += 1  # an update: engines see it without a copy
+            parameter.add_(1)  # an update: engines see it without a copy
     assert policy[0].weight is policy[2].weight
     assert shared.digest() == copied.fill(source) != before
     for (_, one), (_, other) in zip(shared.tensors, copied.tensors, strict=True):
