@@ -1,4 +1,4 @@
-"""`benchmarks.scaling`: steps of one size."""
+"""`benchmarks.scaling`: the same tokens in steps of several sizes."""
 
 from __future__ import annotations
 
@@ -9,34 +9,43 @@ import time
 from transformers import AutoConfig
 
 from benchmarks import measure
+from benchmarks.scaling import GROUP_TOKENS
 from benchmarks.subjects.learner import started_rank
-from benchmarks.subjects.rows import sequence_batch
+from benchmarks.subjects.rows import PROMPT_TOKENS, SAMPLES, sequence_batch
 from maspo_rl.data import resolve_model
 
-ROW_TOKENS = 64
-# Small steps are repeated until they add up to something that a clock and a scheduler do not blur.
-LEAST_STEPS, LEAST_SECONDS = 3, 5.0
+ROW_TOKENS = PROMPT_TOKENS + (GROUP_TOKENS - PROMPT_TOKENS) // SAMPLES
 
 
 def steps(options: argparse.Namespace) -> measure.Figures:
-    """Median of the steps after the first."""
+    """Medians over the turns, of which every second goes from the largest size to the smallest."""
     rank = started_rank(options)
     vocabulary = AutoConfig.from_pretrained(resolve_model(options.model)).vocab_size
-    lengths = [ROW_TOKENS] * (options.tokens // ROW_TOKENS)
+    sizes = sorted(options.tokens)
+    batches = {
+        tokens: sequence_batch([ROW_TOKENS] * (tokens // GROUP_TOKENS * SAMPLES), vocabulary) for tokens in sizes
+    }
     rank.step(sequence_batch([8, 8], vocabulary))
-    batch = sequence_batch(lengths, vocabulary)
-    measure.forget_peak()
     standing = measure.resident_bytes()
-    rank.step(batch)
-    seconds: list[float] = []
-    while len(seconds) < LEAST_STEPS or sum(seconds) < LEAST_SECONDS:
-        started = time.perf_counter()
-        rank.step(batch)
-        seconds.append(time.perf_counter() - started)
-    median = statistics.median(seconds)
+    above = {}
+    for tokens in sizes:  # from the smallest on, as what a larger one took may stay
+        measure.forget_peak()
+        rank.step(batches[tokens])
+        above[tokens] = round((measure.peak_bytes() - standing) / measure.GIB, 3)
+    seconds: dict[int, list[float]] = {tokens: [] for tokens in sizes}
+    for turn in range(options.turns):
+        for tokens in reversed(sizes) if turn % 2 else sizes:
+            started = time.perf_counter()
+            for _ in range(sizes[-1] // tokens):
+                rank.step(batches[tokens])
+            seconds[tokens].append(time.perf_counter() - started)
     return {
-        "tokens": sum(lengths),
-        "seconds": round(median, 4),
-        "microseconds_per_token": round(1e6 * median / sum(lengths), 1),
-        "above_standing_gib": round((measure.peak_bytes() - standing) / measure.GIB, 3),
+        "microseconds_per_token": {
+            tokens: round(1e6 * statistics.median(seconds[tokens]) / sizes[-1], 1) for tokens in sizes
+        },
+        "of_largest": {
+            tokens: round(statistics.median(a / b for a, b in zip(seconds[tokens], seconds[sizes[-1]], strict=True)), 3)
+            for tokens in sizes
+        },
+        "above_standing_gib": above,
     }
