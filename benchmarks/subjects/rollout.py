@@ -113,6 +113,7 @@ def bare(options: argparse.Namespace) -> measure.Figures:
         skip_tokenizer_init=True,
         enforce_eager=True,
         enable_chunked_prefill=False,
+        block_size=32,
         enable_prefix_caching=True,
         disable_log_stats=True,
         generation_config="vllm",
